@@ -7,7 +7,7 @@ import { compose } from "../packages/core/src/compose/compose.ts";
 import { RawJson } from "../packages/core/src/json/raw.ts";
 import { createCallContext } from "../packages/core/src/provider/context.ts";
 import { withMiddleware } from "../packages/core/src/provider/middleware.ts";
-import type { Provider, ToolOutcome } from "../packages/core/src/provider/provider.ts";
+import type { OldProvider, ToolOutcome } from "../packages/core/src/provider/old.ts";
 import { serveStream } from "../packages/server/src/listen/stream.ts";
 import { listenTcp } from "../packages/server/src/listen/tcp.ts";
 import { createRegistry } from "../packages/server/src/registry/registry.ts";
@@ -23,13 +23,13 @@ const meta = {
   "io.modelcontextprotocol/clientCapabilities": {},
 };
 
-async function resultOf(provider: Provider, name: string): Promise<unknown> {
+async function resultOf(provider: OldProvider, name: string): Promise<unknown> {
   const outcome: ToolOutcome = await provider.callTool({ name, arguments: noArguments }, context);
   return outcome.kind === "complete" ? outcome.result.value : outcome;
 }
 
 /** What a server answers to raw lines. */
-async function answersOf(provider: Provider, lines: readonly object[]): Promise<readonly unknown[]> {
+async function answersOf(provider: OldProvider, lines: readonly object[]): Promise<readonly unknown[]> {
   const input = new PassThrough();
   const output = new PassThrough();
   const served = serveStream(createServer(provider, info, { onError: () => {} }), input, output);
@@ -70,7 +70,7 @@ describe("a result", () => {
   test.each(["[]", "null", '"x"', "5"])(
     "of a provider that is %s becomes an error, not a broken frame",
     async (text) => {
-      const provider: Provider = {
+      const provider: OldProvider = {
         listTools: () => [],
         callTool: () => ({ kind: "complete", result: RawJson.fromText(text) }),
       };
@@ -109,7 +109,7 @@ describe("a result", () => {
 describe("a composite with a member that never lists", () => {
   const good = createRegistry();
   good.register("hello", {}, () => "hi");
-  const stuck: Provider = {
+  const stuck: OldProvider = {
     listTools: () => new Promise(() => {}),
     callTool: () => Promise.reject(new Error("no")),
   };
@@ -139,7 +139,7 @@ describe("a composite with a member that never lists", () => {
 
 test("a resource is read from the member that lists it, and no other is asked", async () => {
   const asked: string[] = [];
-  const resourcesOf = (name: string, uris: readonly string[]): Provider => {
+  const resourcesOf = (name: string, uris: readonly string[]): OldProvider => {
     const resources = createResourceRegistry();
     for (const uri of uris) resources.register(uri, { name: uri }, () => name);
     const readResource: typeof resources.readResource = (request, by) => {

@@ -6,7 +6,7 @@ import { ToolError } from "../packages/core/src/errors/tool-error.ts";
 import { UpstreamError } from "../packages/core/src/errors/upstream-error.ts";
 import { legacyRevisions, type Revision } from "../packages/core/src/mcp/revision.ts";
 import type { Server } from "../packages/core/src/mcp/server.ts";
-import type { Provider } from "../packages/core/src/provider/provider.ts";
+import type { OldProvider } from "../packages/core/src/provider/old.ts";
 import { type FetchHandler, toFetchHandler } from "../packages/server/src/http/fetch.ts";
 import { createRegistry } from "../packages/server/src/registry/registry.ts";
 import { createServer } from "../packages/server/src/wire/server.ts";
@@ -79,7 +79,7 @@ function createThrower(): { readonly server: Server; readonly raw: Server; curre
   };
   registry.register("fail", {}, fail);
   const nothing = (): Promise<[]> => Promise.resolve([]);
-  const provider: Provider = {
+  const provider: OldProvider = {
     listTools: () => [],
     callTool: fail,
     prompts: { listPrompts: nothing, getPrompt: fail },

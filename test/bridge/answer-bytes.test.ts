@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import type { Server } from "../../packages/core/src/mcp/server.ts";
-import type { Outcome, Provider, Resumption } from "../../packages/core/src/provider/provider.ts";
+import type { OldOutcome, OldProvider, Round } from "../../packages/core/src/provider/old.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { envelope, talkLegacy, talkModern } from "../support/conversation.ts";
 import type { Frame } from "../support/wire-schema.ts";
@@ -18,10 +18,10 @@ const requests = [
 ] as const;
 
 /** A provider that asks before it does anything, and what it was answered. */
-function createAsker(): { readonly provider: Provider; readonly answers: string[] } {
+function createAsker(): { readonly provider: OldProvider; readonly answers: string[] } {
   const answers: string[] = [];
-  const serve = (resumption: Resumption | undefined, result: object): Outcome => {
-    const given = (resumption?.latest ?? resumption?.answers)?.["amount"];
+  const serve = (round: Round | undefined, result: object): OldOutcome => {
+    const given = (round?.latest ?? round?.answers)?.["amount"];
     if (given === undefined) {
       const params = { message: "How much?", requestedSchema };
       return {
@@ -33,17 +33,17 @@ function createAsker(): { readonly provider: Provider; readonly answers: string[
     answers.push(given.text);
     return { kind: "complete", result: RawJson.fromValue(result) };
   };
-  const provider: Provider = {
+  const provider: OldProvider = {
     listTools: () => [{ name: "pay", inputSchema: { type: "object" } }],
-    callTool: ({ resumption }) => serve(resumption, { content: [] }),
+    callTool: ({ round }) => serve(round, { content: [] }),
     prompts: {
       listPrompts: async () => [{ name: "pay" }],
-      getPrompt: async ({ resumption }) => serve(resumption, { messages: [] }),
+      getPrompt: async ({ round }) => serve(round, { messages: [] }),
     },
     resources: {
       listResources: async () => [{ name: "pay", uri: "pay:1" }],
       listTemplates: async () => [],
-      readResource: async ({ resumption }) => serve(resumption, { contents: [] }),
+      readResource: async ({ round }) => serve(round, { contents: [] }),
     },
   };
   return { provider, answers };

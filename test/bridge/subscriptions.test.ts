@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
-import type { Change } from "../../packages/core/src/provider/provider.ts";
+import type { OldChange } from "../../packages/core/src/provider/old.ts";
 import { connectLegacy, HttpWire, modern } from "../support/http-wire.ts";
 import { type HttpFront, startHttpFront } from "./support/front.ts";
 import { type AskingUpstream, type EraName, startUpstream, type Way } from "./support/upstream.ts";
@@ -41,7 +41,7 @@ describe.each(pairs)(
       await using running = await run(upstreamEra, way);
       const { upstream, front } = running;
       const clients = await Promise.all([1, 2, 3].map(() => front.connect(clientEra)));
-      const heard = clients.map(() => [] as Change[]);
+      const heard = clients.map(() => [] as OldChange[]);
       clients.forEach((client, index) => client.onChange?.((change) => heard[index]?.push(change)));
       const stops = await Promise.all(
         clients.map(async (client) => client.resources?.watch?.("note:a", createCallContext())),
@@ -53,7 +53,7 @@ describe.each(pairs)(
       stops[0]?.();
       stops[1]?.();
       await clients[2]?.callTool("up__touch", { uri: "note:a" });
-      const count = (changes: readonly Change[] | undefined): number =>
+      const count = (changes: readonly OldChange[] | undefined): number =>
         changes?.filter(({ kind }) => kind === "resource").length ?? 0;
       await expect.poll(() => count(heard[2])).toBe(2);
       expect(upstream.count("unsubscribe", "note:a")).toBe(0);
@@ -79,7 +79,7 @@ describe.each(pairs)(
         await using running = await run(upstreamEra, way, { sharing });
         const { upstream, front } = running;
         const client = await front.connect(clientEra);
-        const changes: Change[] = [];
+        const changes: OldChange[] = [];
         client.onChange?.((change) => changes.push(change));
         await client.resources?.watch?.("note:a", createCallContext());
         await expect.poll(() => upstream.count("subscribe", "note:a")).toBe(1);

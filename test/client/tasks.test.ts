@@ -4,7 +4,7 @@ import { createDeferred } from "../../packages/core/src/async/deferred.ts";
 import { RpcError } from "../../packages/core/src/errors/rpc-error.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
-import type { Answers, Provider } from "../../packages/core/src/provider/provider.ts";
+import type { Answers, OldProvider } from "../../packages/core/src/provider/old.ts";
 import type { TaskProgress, TaskState } from "../../packages/core/src/provider/task.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
@@ -125,7 +125,7 @@ describe("a client over HTTP with tasks", () => {
 describe("servers that do not keep to the rules", () => {
   /** A server whose task goes through these states, one for each look; the last one stays. */
   function createScripted(states: readonly TaskProgress[]): {
-    readonly provider: Provider;
+    readonly provider: OldProvider;
     readonly answers: Answers[];
     readonly looks: () => number;
     readonly cancels: () => number;
@@ -141,7 +141,7 @@ describe("servers that do not keep to the rules", () => {
       ttlMs: null,
       pollMs: 1,
     });
-    const provider: Provider = {
+    const provider: OldProvider = {
       listTools: () => [{ name: "do", inputSchema: { type: "object" } }],
       callTool: () => ({ kind: "task", task: { ...at(0), status: "working" } as TaskState }),
       tasks: {

@@ -4,7 +4,7 @@ import { connect } from "../../packages/client/src/client/connect.ts";
 import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
 import { legacyRevisions, modernRevisions, type Revision } from "../../packages/core/src/mcp/revision.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
-import type { Change } from "../../packages/core/src/provider/provider.ts";
+import type { OldChange } from "../../packages/core/src/provider/old.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { echoTool, legacyScript, modernScript } from "../support/fake-script.ts";
@@ -17,8 +17,8 @@ const capabilities = {
   resources: { listChanged: true, subscribe: true },
 };
 
-function changesOf(client: Client): Change[] {
-  const changes: Change[] = [];
+function changesOf(client: Client): OldChange[] {
+  const changes: OldChange[] = [];
   client.onChange?.((change) => changes.push(change));
   return changes;
 }
@@ -39,7 +39,7 @@ describe.each<Revision>([...legacyRevisions, ...modernRevisions])(
       const before = await client.listTools();
       // The stream of announcements is opened in the background; changes are made until one is heard of.
       let count = 0;
-      const grow = (): readonly Change[] => {
+      const grow = (): readonly OldChange[] => {
         if (changes.length === 0) server.registry.register(`sprout_${count++}`, {}, () => "grown");
         return changes;
       };

@@ -3,7 +3,7 @@ import type { Client } from "../../packages/client/src/client/client.ts";
 import type { Revision } from "../../packages/core/src/mcp/revision.ts";
 import type { Tool, ToolResult } from "../../packages/core/src/mcp/types.ts";
 import { type CallEvent, createCallContext } from "../../packages/core/src/provider/context.ts";
-import type { Change } from "../../packages/core/src/provider/provider.ts";
+import type { OldChange } from "../../packages/core/src/provider/old.ts";
 import type { Bench } from "./bench.ts";
 import type { Feature } from "./cells.ts";
 
@@ -71,7 +71,7 @@ export const proofs: { readonly [Kind in Feature]: Proof } = {
   },
 
   "list change": async ({ bench, client, nonce, expect }) => {
-    const changes: Change[] = [];
+    const changes: OldChange[] = [];
     const stopListening = client.onChange?.((change) => changes.push(change));
     // To be told of a resource is agreed on; by then the client is told of lists as well.
     const stopWatching = await client.resources?.watch?.("note://today", createCallContext());
@@ -84,7 +84,7 @@ export const proofs: { readonly [Kind in Feature]: Proof } = {
   },
 
   "resource update": async ({ bench, client, nonce, expect }) => {
-    const changes: Change[] = [];
+    const changes: OldChange[] = [];
     const uri = "note://today";
     const stopListening = client.onChange?.((change) => changes.push(change));
     const stopWatching = await client.resources?.watch?.(uri, createCallContext());

@@ -5,7 +5,7 @@ import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect } from "../../packages/client/src/client/connect.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import type { Tool } from "../../packages/core/src/mcp/types.ts";
-import type { Provider } from "../../packages/core/src/provider/provider.ts";
+import type { OldProvider } from "../../packages/core/src/provider/old.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
@@ -28,7 +28,7 @@ function createClock(name: string, page = `<p>${name}</p>`): Registry {
 }
 
 /** Names a page in its tool and does not list it, in the older form, and names another's page in its result. */
-const unlisted: Provider = {
+const unlisted: OldProvider = {
   listTools: () => [
     { name: "old", inputSchema: { type: "object" }, _meta: { "ui/resourceUri": "ui://old/page.html" } },
   ],

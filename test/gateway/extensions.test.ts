@@ -1,7 +1,7 @@
 // Which extensions are declared on each side of a gateway, for each caller and server.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
-import type { Provider } from "../../packages/core/src/provider/provider.ts";
+import type { OldProvider } from "../../packages/core/src/provider/old.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
@@ -22,7 +22,7 @@ const offered = {
 const passed = { [ui]: settings, [skills]: {} };
 
 /** Lists a tool more for those that declare pages, and tells what it was told. */
-const telling: Provider = {
+const telling: OldProvider = {
   listTools: ({ capabilities: { extensions = {} } }) => [
     { name: "told", inputSchema: { type: "object" } },
     ...(ui in extensions ? [{ name: "shown", inputSchema: { type: "object" as const } }] : []),

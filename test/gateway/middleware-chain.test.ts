@@ -6,7 +6,7 @@ import { systemClock } from "../../packages/core/src/async/clock.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { withMiddleware } from "../../packages/core/src/provider/middleware.ts";
-import type { Provider, ToolCall } from "../../packages/core/src/provider/provider.ts";
+import type { OldProvider, ToolCall } from "../../packages/core/src/provider/old.ts";
 import type { GatewayConfig } from "../../packages/junctor/src/config/config.ts";
 import {
   createMiddlewareChain,
@@ -56,7 +56,7 @@ const call: ToolCall = { name: "echo", arguments: RawJson.fromText('{"text":"sk-
 
 /** What a call says in the end, through a chain and a provider that answers with its arguments. */
 async function say({ middlewares }: MiddlewareChain, more: Partial<ToolCall> = {}): Promise<string> {
-  const provider: Provider = {
+  const provider: OldProvider = {
     listTools: () => [{ name: "echo", inputSchema: { type: "object" } }],
     callTool: ({ arguments: args }) => ({
       kind: "complete",

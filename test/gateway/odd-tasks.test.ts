@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { missingExtension } from "../../packages/core/src/mcp/extension.ts";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
-import type { Provider } from "../../packages/core/src/provider/provider.ts";
+import type { OldProvider } from "../../packages/core/src/provider/old.ts";
 import type { TaskProgress, TaskState } from "../../packages/core/src/provider/task.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";
@@ -29,7 +29,7 @@ const scripts: { readonly [tool: string]: readonly TaskProgress[] } = {
 };
 
 /** A server whose tasks follow a script. */
-function createOdd(): { readonly provider: Provider; readonly log: string[] } {
+function createOdd(): { readonly provider: OldProvider; readonly log: string[] } {
   const log: string[] = [];
   const looks = new Map<string, number>();
   const toState = (ref: string, progress: TaskProgress): TaskState => ({
@@ -40,7 +40,7 @@ function createOdd(): { readonly provider: Provider; readonly log: string[] } {
     ttlMs: null,
     pollMs: 1,
   });
-  const provider: Provider = {
+  const provider: OldProvider = {
     listTools: () =>
       [...Object.keys(scripts), "long"].map((name) => ({ name, inputSchema: { type: "object" } })),
     callTool: ({ name }, { capabilities: { extensions = {} } }) => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { type CallContext, createCallContext } from "../../packages/core/src/provider/context.ts";
-import type { Provider } from "../../packages/core/src/provider/provider.ts";
+import type { OldProvider } from "../../packages/core/src/provider/old.ts";
 import { createCompletionRegistry } from "../../packages/server/src/registry/completion.ts";
 import { createPromptRegistry } from "../../packages/server/src/registry/prompts.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
@@ -19,7 +19,7 @@ const kinds = ["tool", "prompt", "resource", "completion"] as const;
 type Kind = (typeof kinds)[number];
 
 /** A provider whose everything is called `secret` or `open` and says an address; `hang` never answers. */
-function createEverything(): Provider {
+function createEverything(): OldProvider {
   const [prompts, resources, completion] = [
     createPromptRegistry(),
     createResourceRegistry(),

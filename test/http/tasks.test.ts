@@ -8,7 +8,7 @@ import {
   type Middleware,
   withMiddleware,
 } from "../../packages/core/src/provider/middleware.ts";
-import type { Provider } from "../../packages/core/src/provider/provider.ts";
+import type { OldProvider } from "../../packages/core/src/provider/old.ts";
 import type { TaskState } from "../../packages/core/src/provider/task.ts";
 import { withBudget } from "../../packages/junctor/src/context/results/with-budget.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
@@ -37,7 +37,7 @@ interface Served extends AsyncDisposable {
   as(caller: string): Caller;
 }
 
-async function serve(provider: Provider, options: ServerOptions = {}): Promise<Served> {
+async function serve(provider: OldProvider, options: ServerOptions = {}): Promise<Served> {
   const listener = await listenHttp(createServer(provider, info, options), {
     port: 0,
     authenticate: (header) => header("authorization")?.slice("Bearer ".length),
@@ -292,7 +292,7 @@ describe("tasks over HTTP", () => {
     expect(undeclared.error).toMatchObject({ code: -32021 });
   });
 
-  test.each<readonly [string, (provider: Provider, seen: CallEnd[]) => Provider]>([
+  test.each<readonly [string, (provider: OldProvider, seen: CallEnd[]) => OldProvider]>([
     [
       "middleware",
       (provider, seen) => withMiddleware(provider, [{ afterCall: (_, end) => void seen.push(end) }]),
@@ -546,7 +546,7 @@ describe("limits of tasks", () => {
     let now = Date.now();
     const seal = createSeal({ now: () => now });
     const state: TaskState = { ref: "1", status: "working", createdAt: 0, updatedAt: 0, ttlMs: null };
-    const provider: Provider = {
+    const provider: OldProvider = {
       listTools: () => [{ name: "long", inputSchema: { type: "object" } }],
       callTool: () => ({ kind: "task", task: state }),
       tasks: { get: () => state, update: () => {}, cancel: () => {} },

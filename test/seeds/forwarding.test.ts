@@ -9,7 +9,7 @@ import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { fromDefinition } from "../../packages/core/src/mcp/definition.ts";
 import { metaKeys } from "../../packages/core/src/mcp/meta.ts";
 import type { Server } from "../../packages/core/src/mcp/server.ts";
-import type { Provider } from "../../packages/core/src/provider/provider.ts";
+import type { OldProvider } from "../../packages/core/src/provider/old.ts";
 import type { Channel } from "../../packages/core/src/rpc/channel.ts";
 import { Peer } from "../../packages/core/src/rpc/peer.ts";
 import { serveStream } from "../../packages/server/src/listen/stream.ts";
@@ -41,7 +41,7 @@ class OtherServer {
 }
 
 /** A provider that has its tools on another channel: it puts in its own name and id, and leaves the rest alone. */
-function createForwarder(peer: Peer): Provider {
+function createForwarder(peer: Peer): OldProvider {
   const definition = RawJson.parse(Buffer.from('{"name":"any","inputSchema":{"type":"object"}}'));
   const tools = Object.freeze([
     fromDefinition<{ name: string; inputSchema: { type: "object" } }>(definition),

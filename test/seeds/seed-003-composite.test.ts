@@ -4,7 +4,7 @@ import { NotFoundError } from "../../packages/core/src/errors/not-found-error.ts
 import { RpcError } from "../../packages/core/src/errors/rpc-error.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
-import type { Provider } from "../../packages/core/src/provider/provider.ts";
+import type { OldProvider } from "../../packages/core/src/provider/old.ts";
 import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 
 /** The dialect of the seed document: names without a separator are tried on every provider in turn. */
@@ -19,12 +19,12 @@ function registryOf(tools: { readonly [name: string]: string }): Registry {
   return registry;
 }
 
-async function callText(provider: Provider, name: string): Promise<unknown> {
+async function callText(provider: OldProvider, name: string): Promise<unknown> {
   const outcome = await provider.callTool({ name, arguments: RawJson.fromText("{}") }, context);
   return outcome.kind === "complete" ? outcome.result.value : outcome;
 }
 
-async function namesOf(provider: Provider): Promise<readonly string[]> {
+async function namesOf(provider: OldProvider): Promise<readonly string[]> {
   return (await provider.listTools(context)).map(({ name }) => name);
 }
 
@@ -87,7 +87,7 @@ describe("seed 003, the composite", () => {
   test("call_tool_propagates_non_not_found_errors: any other error stops the search", async () => {
     const broken = new RpcError("rpc.internal", "out of order");
     const asked: string[] = [];
-    const provider = (name: string, error: unknown): Provider => ({
+    const provider = (name: string, error: unknown): OldProvider => ({
       listTools: () => Promise.resolve([]),
       callTool: () => {
         asked.push(name);

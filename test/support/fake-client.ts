@@ -9,7 +9,7 @@ import type {
   ResourceTemplate,
   Tool,
 } from "../../packages/core/src/mcp/types.ts";
-import type { Change } from "../../packages/core/src/provider/provider.ts";
+import type { OldChange } from "../../packages/core/src/provider/old.ts";
 import type { OpenClient } from "../../packages/junctor/src/upstream/connection-life.ts";
 
 /** What a fake client does when it is asked; what is left out is empty, or succeeds. */
@@ -34,7 +34,7 @@ export interface FakeClient {
   readonly isClosed: boolean;
   /** How often each list was asked for. */
   readonly asked: { tools: number; resources: number; templates: number; prompts: number; ping: number };
-  announce(change: Change): void;
+  announce(change: OldChange): void;
 }
 
 export const legacyAgreement: Agreement = {
@@ -46,7 +46,7 @@ export const legacyAgreement: Agreement = {
 
 export function createFakeClient(answers: FakeAnswers = {}): FakeClient {
   const asked = { tools: 0, resources: 0, templates: 0, prompts: 0, ping: 0 };
-  const listeners = new Set<(change: Change) => void>();
+  const listeners = new Set<(change: OldChange) => void>();
   let isClosed = false;
   const count = <T>(
     what: keyof typeof asked,
@@ -68,7 +68,7 @@ export function createFakeClient(answers: FakeAnswers = {}): FakeClient {
     listPrompts: () => count("prompts", answers.prompts, []),
     forgetLists: () => {},
     request: () => count<unknown>("ping", answers.ping, {}),
-    onChange: (listener: (change: Change) => void) => {
+    onChange: (listener: (change: OldChange) => void) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },

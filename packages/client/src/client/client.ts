@@ -16,9 +16,9 @@ import { packageVersion } from "@junctor/core/options";
 import {
   createAudit,
   type CallContext,
-  type Change,
-  type Outcome,
-  type Provider,
+  type OldChange,
+  type OldOutcome,
+  type OldProvider,
   type ToolCall,
   type ToolOutcome,
 } from "@junctor/core/provider";
@@ -45,7 +45,7 @@ import { createToolCheck } from "./tool-check.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** A server of any age, as a provider and for direct use. Made by `connect`; disposing it closes everything it opened. */
-export interface Client extends Provider, Reads, Apps, AsyncDisposable {
+export interface Client extends OldProvider, Reads, Apps, AsyncDisposable {
   /** The agreement with the server; may change when it is connected to anew. */
   agreement(): Promise<Agreement>;
   listTools(context?: CallContext): Promise<readonly Tool[]>;
@@ -70,7 +70,7 @@ export interface Client extends Provider, Reads, Apps, AsyncDisposable {
    */
   startTool(name: string, args?: object, options?: CallOptions): Promise<StartedCall>;
   /** For gateways: calls a tool of a 2025-11-25 server as a task of that revision. There only if the server takes such calls. */
-  readonly callOldTask?: ((call: ToolCall, context: CallContext) => Promise<Outcome>) | undefined;
+  readonly callOldTask?: ((call: ToolCall, context: CallContext) => Promise<OldOutcome>) | undefined;
   /** A task by its `ref`, also one that another client started. */
   task(ref: string): ClientTask;
   /** Whether there is at least one tool. */
@@ -193,7 +193,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
         if (isLeftOut) onWarning(`Left out of ${method}: ${name}: ${reason}`);
       }),
   });
-  const invalidate = (kind: Change["kind"]): void => {
+  const invalidate = (kind: OldChange["kind"]): void => {
     lists.invalidate(kind);
     if (kind === "resources") skills.invalidate();
   };

@@ -15,11 +15,11 @@ import {
   type CallContext,
   createCallContext,
   type CompletionRequest,
-  type Outcome,
+  type OldOutcome,
   type PromptRequest,
-  type Provider,
+  type OldProvider,
   type ResourceRequest,
-  type Resumption,
+  type Round,
 } from "@junctor/core/provider";
 import type { Agreement } from "./conversation.ts";
 import type { Send } from "./conversations.ts";
@@ -41,7 +41,7 @@ interface FacetOptions {
 export function createFacets(
   { capabilities, mode }: Agreement,
   options: FacetOptions,
-): Pick<Provider, "resources" | "prompts" | "completion" | "tasks"> {
+): Pick<OldProvider, "resources" | "prompts" | "completion" | "tasks"> {
   const { send, lists, watcher, onBehalf } = options;
 
   const ask = async (
@@ -49,7 +49,7 @@ export function createFacets(
     about: string,
     params: RawJson,
     context: CallContext,
-  ): Promise<Outcome> =>
+  ): Promise<OldOutcome> =>
     toRoundOutcome(await onBehalf(context, `${method} ${about}`, (spec) => send(method, params, spec)));
 
   const { resources, prompts, completions } = capabilities;
@@ -65,15 +65,15 @@ export function createFacets(
     resources: resources && {
       listResources: () => lists.resources.get(),
       listTemplates: () => lists.templates.get(),
-      readResource: ({ uri, resumption }: ResourceRequest, context: CallContext) =>
-        ask("resources/read", "", toRoundParams([`{"uri":${JSON.stringify(uri)}`], resumption), context),
+      readResource: ({ uri, round }: ResourceRequest, context: CallContext) =>
+        ask("resources/read", "", toRoundParams([`{"uri":${JSON.stringify(uri)}`], round), context),
       ...(resources.subscribe === true ? { watch: (uri: string) => watcher.watch(uri) } : {}),
     },
     prompts: prompts && {
       listPrompts: () => lists.prompts.get(),
-      getPrompt: ({ name, arguments: args, resumption }: PromptRequest, context: CallContext) => {
+      getPrompt: ({ name, arguments: args, round }: PromptRequest, context: CallContext) => {
         const head = JSON.stringify({ name, arguments: args }).slice(0, -1);
-        return ask("prompts/get", name, toRoundParams([head], resumption), context);
+        return ask("prompts/get", name, toRoundParams([head], round), context);
       },
     },
     completion: completions && {
@@ -116,7 +116,7 @@ export interface Reads {
 }
 
 interface ReadsOptions {
-  readonly facets: Pick<Provider, "resources" | "prompts" | "completion">;
+  readonly facets: Pick<OldProvider, "resources" | "prompts" | "completion">;
   readonly handlers: QuestionHandlers;
   readonly capabilities: ClientCapabilities;
   readonly maxRounds: number;
@@ -129,7 +129,7 @@ export function createReads({ facets, handlers, capabilities, maxRounds, clock }
 
   const finish = (
     context: CallContext,
-    attempt: (resumption: Resumption | undefined) => Promise<Outcome>,
+    attempt: (round: Round | undefined) => Promise<OldOutcome>,
   ): Promise<RawJson> =>
     fulfil(attempt, (asks) => answerAll(asks, handlers, context.signal, clock), maxRounds).then(
       ({ result }) => result,
@@ -139,16 +139,14 @@ export function createReads({ facets, handlers, capabilities, maxRounds, clock }
     readResource: async (uri, options = {}) => {
       const resources = offered(facets.resources, "resources");
       const context = toContext(options);
-      const result = await finish(context, (resumption) =>
-        resources.readResource({ uri, resumption }, context),
-      );
+      const result = await finish(context, (round) => resources.readResource({ uri, round }, context));
       return result.value as ResourceResult;
     },
     getPrompt: async (name, args = {}, options = {}) => {
       const prompts = offered(facets.prompts, "prompts");
       const context = toContext(options);
-      const result = await finish(context, (resumption) =>
-        prompts.getPrompt({ name, arguments: args, resumption }, context),
+      const result = await finish(context, (round) =>
+        prompts.getPrompt({ name, arguments: args, round }, context),
       );
       return result.value as PromptResult;
     },

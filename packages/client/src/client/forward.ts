@@ -9,7 +9,7 @@ import {
   type Tool,
   type ToolResult,
 } from "@junctor/core/mcp";
-import type { CallContext, Outcome, Resumption, ToolCall, ToolOutcome } from "@junctor/core/provider";
+import type { CallContext, OldOutcome, Round, ToolCall, ToolOutcome } from "@junctor/core/provider";
 import type { RequestSpec } from "./conversation.ts";
 import { type Conversations, toNotSent } from "./conversations.ts";
 import type { Lists } from "./lists.ts";
@@ -62,7 +62,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     const mirrored = known === undefined ? undefined : toMirroredHeaders(known, call.arguments);
     const made = mirrored === undefined ? spec : { ...spec, mirrored };
     const head = [`{"name":${JSON.stringify(call.name)},"arguments":`, call.arguments];
-    return send("tools/call", toRoundParams(head, call.resumption), made, call.name);
+    return send("tools/call", toRoundParams(head, call.round), made, call.name);
   };
 
   /** A server that says the headers are wrong has another schema than we know: look again, once. */
@@ -165,12 +165,9 @@ function toHeaderText(json: RawJson): string {
  * The params of one round of a request that may have to ask something. `head` is the object without its closing brace, in
  * pieces. The answers of the last round follow as the bytes the caller gave.
  */
-export function toRoundParams(
-  head: readonly (string | RawJson)[],
-  resumption: Resumption | undefined,
-): RawJson {
-  if (resumption === undefined) return joinJson([...head, "}"]);
-  const { answers, latest = answers, state } = resumption;
+export function toRoundParams(head: readonly (string | RawJson)[], round: Round | undefined): RawJson {
+  if (round === undefined) return joinJson([...head, "}"]);
+  const { answers, latest = answers, state } = round;
   const hasAnswers = Object.keys(latest).length > 0;
   return joinJson([
     ...head,
@@ -181,7 +178,7 @@ export function toRoundParams(
 }
 
 /** What a server's answer to one round means. */
-export function toRoundOutcome(result: RawJson): Outcome {
+export function toRoundOutcome(result: RawJson): OldOutcome {
   if (resultTypeOf(result) === "complete") return { kind: "complete", result };
   const state = result.at("requestState")?.value;
   const asks = parseAsks(result.at("inputRequests"));

@@ -21,7 +21,7 @@ import {
   type Tool,
   strictestOf,
 } from "@junctor/core/mcp";
-import type { Change } from "@junctor/core/provider";
+import type { OldChange } from "@junctor/core/provider";
 import type { Conversation } from "./conversation.ts";
 import { type Fetched, KeptList } from "./kept-list.ts";
 import { type WalkLimits, walkPages } from "./pages.ts";
@@ -37,7 +37,7 @@ export interface Lists {
   /** The faults of the lists that were fetched last. */
   faults(): readonly ListFault[];
   /** Something changed, or may have. */
-  invalidate(kind: Change["kind"]): void;
+  invalidate(kind: OldChange["kind"]): void;
 }
 
 interface ListsOptions extends WalkLimits {

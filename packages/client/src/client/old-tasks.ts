@@ -2,7 +2,7 @@ import { fromSignal, type Clock, sleep, type Deadline, type Deadlines } from "@j
 import { RpcError } from "@junctor/core/errors";
 import { joinJson, RawJson, editMembers } from "@junctor/core/json";
 import { carriedMeta, notOffered, type ServerCapabilities } from "@junctor/core/mcp";
-import type { AskCaller, CallContext, Outcome, ToolCall } from "@junctor/core/provider";
+import type { AskCaller, CallContext, OldOutcome, ToolCall } from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
 import type { Agreement, RequestSpec } from "./conversation.ts";
 import type { Send } from "./conversations.ts";
@@ -20,7 +20,7 @@ interface OldTasksOptions {
 /** Calls of tools as tasks of 2025-11-25, which are another protocol than those of SEP-2663. */
 interface OldTasks {
   /** Calls a tool as a task, asks its caller what it asks, and resolves with its result. Giving it up cancels the task. */
-  call(call: ToolCall, context: CallContext): Promise<Outcome>;
+  call(call: ToolCall, context: CallContext): Promise<OldOutcome>;
   /** Answers a question that belongs to a task; undefined for any other. */
   answer(request: Request, signal: AbortSignal): Promise<RawJson> | undefined;
 }

@@ -4,7 +4,7 @@ import { NotFoundError } from "../../../core/src/errors/not-found-error.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Skill } from "../../../core/src/mcp/skill.ts";
 import { type CallContext, createCallContext } from "../../../core/src/provider/context.ts";
-import type { Provider, SkillProvider } from "../../../core/src/provider/provider.ts";
+import type { OldProvider, SkillProvider } from "../../../core/src/provider/old.ts";
 import { connectForTest } from "../../../junctor/src/testing/connect-for-test.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
@@ -52,7 +52,7 @@ const opened: AsyncDisposable[] = [];
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((each) => each[Symbol.asyncDispose]()));
 });
-async function open(provider: Provider, revision?: "2025-06-18") {
+async function open(provider: OldProvider, revision?: "2025-06-18") {
   const client = await connectForTest(provider, revision === undefined ? {} : { revision });
   opened.push(client);
   return client;

@@ -106,7 +106,7 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
         if (shouldCheck && tool !== undefined) await check.checkArguments(tool, raw.value);
         const spec = { ...toSpec(underway, raw, tally, given.onEvent), logLevel, meta };
         const ended = await fulfil(
-          (resumption) => forwarder.round({ name, arguments: raw, resumption }, tool, spec, read),
+          (round) => forwarder.round({ name, arguments: raw, round }, tool, spec, read),
           (asks) => answerAll(asks, handlers, underway.stop.signal, clock).finally(underway.hold()),
           maxRounds,
         );

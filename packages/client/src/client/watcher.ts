@@ -2,7 +2,7 @@ import type { Clock } from "@junctor/core/async";
 import { NotFoundError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import { metaKeys } from "@junctor/core/mcp";
-import { createChangeSource, type Change } from "@junctor/core/provider";
+import { createChangeSource, type OldChange } from "@junctor/core/provider";
 import type { Notification } from "@junctor/core/rpc";
 import type { Conversations } from "./conversations.ts";
 import { createListening, type Listening } from "./listening.ts";
@@ -10,7 +10,7 @@ import type { PlainRequest } from "./lists.ts";
 
 /** Hears of changes on the server, by the means of its era. */
 export interface Watcher {
-  onChange(listener: (change: Change) => void): () => void;
+  onChange(listener: (change: OldChange) => void): () => void;
   /** Hears of one resource until the returned function is called. Several may watch the same one. */
   watch(uri: string): Promise<() => void>;
   stop(): void;
@@ -19,7 +19,7 @@ export interface Watcher {
 interface WatcherOptions {
   readonly conversations: Conversations;
   readonly request: PlainRequest;
-  readonly onChanged: (change: Change) => void;
+  readonly onChanged: (change: OldChange) => void;
   readonly clock: Clock;
   readonly onWarning: (text: string) => void;
 }
@@ -31,7 +31,7 @@ interface WatchedResource {
   readonly agreed: Promise<void>;
 }
 
-const lists: readonly Change[] = [{ kind: "tools" }, { kind: "prompts" }, { kind: "resources" }];
+const lists: readonly OldChange[] = [{ kind: "tools" }, { kind: "prompts" }, { kind: "resources" }];
 
 export function createWatcher(options: WatcherOptions): Watcher {
   const { conversations, request, onChanged, clock, onWarning } = options;
@@ -43,7 +43,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   let listening: Listening | undefined;
   let starting: Promise<void> | undefined;
 
-  const report = (change: Change): void => {
+  const report = (change: OldChange): void => {
     onChanged(change);
     source.report(change);
   };
@@ -181,7 +181,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   }
 }
 
-function toChange({ method, params }: Notification): Change | undefined {
+function toChange({ method, params }: Notification): OldChange | undefined {
   if (method !== "notifications/resources/updated")
     return lists.find(({ kind }) => method === `notifications/${kind}/list_changed`);
   const uri = params?.at("uri")?.value;

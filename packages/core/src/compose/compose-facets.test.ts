@@ -5,13 +5,13 @@ import { createRegistry } from "../../../server/src/registry/registry.ts";
 import { createResourceRegistry, type ResourceRegistry } from "../../../server/src/registry/resources.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { createCallContext } from "../provider/context.ts";
-import type { Outcome, Provider } from "../provider/provider.ts";
+import type { OldOutcome, OldProvider } from "../provider/old.ts";
 import { compose } from "./compose.ts";
 
 const context = createCallContext();
 const quiet = { onListError: () => {} };
 
-const valueOf = (outcome: Outcome | undefined): unknown =>
+const valueOf = (outcome: OldOutcome | undefined): unknown =>
   outcome?.kind === "complete" ? outcome.result.value : outcome;
 
 function resourcesOf(...uris: readonly string[]): ResourceRegistry {
@@ -74,7 +74,7 @@ describe("resources of a composite", () => {
   });
 
   test("are heard of by callers that every provider lets hear", () => {
-    const mayHear: Provider["mayHear"] = (change) => change.kind !== "resource" || change.uri !== "a:1";
+    const mayHear: OldProvider["mayHear"] = (change) => change.kind !== "resource" || change.uri !== "a:1";
     const judged = compose({ a: { ...createRegistry(), mayHear }, b: createRegistry() });
     const heard = (uri: string): boolean | undefined => judged.mayHear?.({ kind: "resource", uri }, context);
     expect([heard("a:1"), heard("b:1")]).toEqual([false, true]);
@@ -91,7 +91,7 @@ describe("resources of a composite", () => {
   test("of a provider that fails are listed as they last were, and hurt no other", async () => {
     let error: Error | undefined;
     const failing = resourcesOf("a:1");
-    const unsteady: Provider = {
+    const unsteady: OldProvider = {
       ...createRegistry(),
       resources: {
         ...failing,
@@ -150,7 +150,7 @@ describe("prompts of a composite", () => {
 });
 
 describe("completion in a composite", () => {
-  function completing(prefix: string, template: string): Provider {
+  function completing(prefix: string, template: string): OldProvider {
     const completion = createCompletionRegistry();
     completion.registerPrompt("review", "lang", (typed) => [`${prefix}${typed}`]);
     completion.registerTemplate(template, "id", (typed) => [`${prefix}${typed}`]);

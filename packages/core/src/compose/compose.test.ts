@@ -9,7 +9,7 @@ import type { Tool } from "../mcp/types.ts";
 import { createCallContext } from "../provider/context.ts";
 import type { ListedItem } from "../provider/filtered-lists.ts";
 import { withMiddleware } from "../provider/middleware.ts";
-import type { Change, Provider, ToolOutcome } from "../provider/provider.ts";
+import type { OldChange, OldProvider, ToolOutcome } from "../provider/old.ts";
 import { compose, type ComposeOptions } from "./compose.ts";
 
 const context = createCallContext();
@@ -22,7 +22,7 @@ function createProvider(...names: readonly string[]) {
     error: undefined as Error | undefined,
     lists: 0,
   };
-  const provider: Provider = {
+  const provider: OldProvider = {
     listTools: async () => {
       state.lists++;
       if (state.error !== undefined) throw state.error;
@@ -44,13 +44,13 @@ function registryOf(...names: readonly string[]): Registry {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-const namesOf = async (provider: Provider, caller?: string): Promise<readonly string[]> =>
+const namesOf = async (provider: OldProvider, caller?: string): Promise<readonly string[]> =>
   (await provider.listTools(createCallContext({ caller }))).map(({ name }) => name);
 
-const call = async (provider: Provider, name: string): Promise<ToolOutcome> =>
+const call = async (provider: OldProvider, name: string): Promise<ToolOutcome> =>
   provider.callTool({ name, arguments: RawJson.fromText("{}") }, context);
 
-async function called(provider: Provider, name: string): Promise<unknown> {
+async function called(provider: OldProvider, name: string): Promise<unknown> {
   const outcome = await call(provider, name);
   const { content } = (outcome.kind === "complete" ? outcome.result.value : {}) as {
     content?: readonly { readonly text: string }[];
@@ -128,7 +128,7 @@ describe("names in a composite", () => {
 
 describe("a name without a namespace", () => {
   const providers = { a: registryOf("run"), b: registryOf("run", "walk") };
-  const composed = (bareNames?: ComposeOptions["bareNames"]): Provider =>
+  const composed = (bareNames?: ComposeOptions["bareNames"]): OldProvider =>
     compose(providers, bareNames === undefined ? {} : { bareNames });
 
   test("is looked up like any other by default, and is not there", async () => {
@@ -156,7 +156,7 @@ describe("a name without a namespace", () => {
 });
 
 describe("a provider that fails to list", () => {
-  function composeWith(bad: Provider) {
+  function composeWith(bad: OldProvider) {
     const errors: [string, unknown][] = [];
     const onListError = (namespace: string, error: unknown): void => void errors.push([namespace, error]);
     return { composite: compose({ bad, good: registryOf("run") }, { onListError }), errors };
@@ -208,7 +208,7 @@ describe("a provider that fails to list", () => {
   });
 
   test("by never answering holds up no call to the others", async () => {
-    const stuck: Provider = {
+    const stuck: OldProvider = {
       ...createProvider().provider,
       listTools: () => createDeferred<never>().promise,
     };
@@ -260,7 +260,7 @@ describe("listing", () => {
 describe("changes in a composite", () => {
   test("are those of every provider, until the listener stops", async () => {
     const [a, b] = [registryOf("run"), registryOf("run")];
-    const seen: Change[] = [];
+    const seen: OldChange[] = [];
     const stop = compose({ a, b }).onChange?.((change) => seen.push(change));
     a.unregister("run");
     await turn();
@@ -277,7 +277,7 @@ describe("changes in a composite", () => {
 
   test("of two providers at once are one change", async () => {
     const [a, b] = [registryOf("run"), registryOf("run")];
-    const seen: Change[] = [];
+    const seen: OldChange[] = [];
     compose({ a, b }).onChange?.((change) => seen.push(change));
     a.unregister("run");
     b.unregister("run");

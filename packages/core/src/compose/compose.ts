@@ -3,7 +3,7 @@ import { assertKnownKeys, keys, type KeysOf } from "../options/index.ts";
 import {
   createChangeSource,
   type CallContext,
-  type Provider,
+  type OldProvider,
   type ToolCall,
   type ToolOutcome,
 } from "../provider/index.ts";
@@ -30,7 +30,7 @@ export interface ComposeOptions extends Partial<Naming> {
 const optionKeys: KeysOf<ComposeOptions> = keys("separator maxLength bareNames onListError");
 
 /** Several providers as one. Made by {@link compose}. */
-export interface Composite extends Provider {
+export interface Composite extends OldProvider {
   readonly namespaces: readonly string[];
 }
 
@@ -42,7 +42,7 @@ export interface Composite extends Provider {
  * const all = compose({ github: upstream, local: registry });
  */
 export function compose(
-  providers: { readonly [namespace: string]: Provider },
+  providers: { readonly [namespace: string]: OldProvider },
   options: ComposeOptions = {},
 ): Composite {
   assertKnownKeys("compose", options, optionKeys);
@@ -96,7 +96,7 @@ export function compose(
     listedName: ____,
     ...tools
   } = composition;
-  const mayHear: Provider["mayHear"] = (change, callerInfo) =>
+  const mayHear: OldProvider["mayHear"] = (change, callerInfo) =>
     all.every((provider) => provider.mayHear?.(change.inner ?? change, callerInfo) !== false);
   const has = (facet: "resources" | "prompts" | "completion" | "skills" | "tasks"): boolean =>
     all.some((provider) => provider[facet] !== undefined);
@@ -123,7 +123,7 @@ export function compose(
 /** A provider whose names begin with its namespace. */
 function toMember(
   name: string,
-  provider: Provider,
+  provider: OldProvider,
   naming: Naming,
   listeners: { readonly onListError: OnListError; readonly onChanged: () => void },
 ): Member {
@@ -143,8 +143,8 @@ function toMember(
 
 /** The changes of all providers. Changes of lists that several report at once are one. */
 function listenToAll(
-  providers: { readonly [namespace: string]: Provider },
-  listener: Parameters<NonNullable<Provider["onChange"]>>[0],
+  providers: { readonly [namespace: string]: OldProvider },
+  listener: Parameters<NonNullable<OldProvider["onChange"]>>[0],
 ): () => void {
   const source = createChangeSource();
   source.onChange(listener);

@@ -1,6 +1,6 @@
 import { andThen, type Awaitable, recover, settled } from "../async/index.ts";
 import { NotFoundError } from "../errors/index.ts";
-import type { CallContext, Provider, ToolOutcome, TaskProvider } from "../provider/index.ts";
+import type { CallContext, OldProvider, ToolOutcome, TaskProvider } from "../provider/index.ts";
 import type { Owner } from "./claims.ts";
 
 /** A task of a member: whose it is, the tool as callers know it, and the member's own name for the task. */
@@ -18,7 +18,7 @@ interface ComposedTasksOptions {
     tool: string,
     context: CallContext,
     isOwner: (owner: Owner) => boolean,
-    work: (provider: Provider) => Awaitable<T> | undefined,
+    work: (provider: OldProvider) => Awaitable<T> | undefined,
   ) => Awaitable<T>;
 }
 

@@ -4,11 +4,11 @@ import type { ListPart } from "../fit/index.ts";
 import { strictestOf, type Tool } from "../mcp/index.ts";
 import type {
   CallContext,
-  Change,
+  OldChange,
   CallerInfo,
-  Provider,
+  OldProvider,
   ResourceProvider,
-  Resumption,
+  Round,
 } from "../provider/index.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Owner } from "./claims.ts";
@@ -22,7 +22,7 @@ interface CompositionOptions {
   readonly catalog: Catalog;
   /** The part of the catalog a caller may see and use. */
   readonly viewFor: (caller: CallerInfo) => View;
-  readonly onChange: NonNullable<Provider["onChange"]>;
+  readonly onChange: NonNullable<OldProvider["onChange"]>;
   /** Whether members that list nothing of a URI's scheme may know the URI all the same. */
   readonly triesAll: boolean;
   /** Called with the members that a list or a call waits for because nothing is known of their lists. */
@@ -30,7 +30,7 @@ interface CompositionOptions {
   /** Called for each list that is given to a caller. */
   readonly onList?: (items: readonly object[], part: ListPart, view: View) => void;
   /** The error for a name that is not there. */
-  readonly toMissing?: (what: Missing, id: string, resumption: Resumption | undefined) => Error;
+  readonly toMissing?: (what: Missing, id: string, round: Round | undefined) => Error;
 }
 
 /** A name a caller used, and the list it would be in. */
@@ -38,11 +38,11 @@ interface Named {
   readonly part: "tools" | "prompts";
   readonly name: string;
   readonly context: CallContext;
-  readonly resumption?: Resumption | undefined;
+  readonly round?: Round | undefined;
 }
 
 /** Several members as one provider: lists come from the catalog, calls go to the owner, and no other member is asked. */
-export function createComposition(options: CompositionOptions): Provider {
+export function createComposition(options: CompositionOptions): OldProvider {
   const {
     catalog,
     viewFor,
@@ -109,10 +109,10 @@ export function createComposition(options: CompositionOptions): Provider {
   const use = <T>(
     named: Named,
     ownerIn: (view: View) => Owner | undefined,
-    work: (provider: Provider, ownName: string, owner: Owner) => Awaitable<T> | undefined,
+    work: (provider: OldProvider, ownName: string, owner: Owner) => Awaitable<T> | undefined,
     askFirst: (member: Member) => Promise<T | undefined> | undefined = () => undefined,
   ): Awaitable<T> => {
-    const { part, name, context, resumption } = named;
+    const { part, name, context, round } = named;
     const lookUp = (): Owner | undefined => ownerIn(viewFor(context));
     const what = things[part];
     const go = (owner: Owner | undefined): Awaitable<T> | undefined => {
@@ -130,7 +130,7 @@ export function createComposition(options: CompositionOptions): Provider {
     };
     const done = go(lookUp());
     if (done !== undefined) return done;
-    return andThen(resumption === undefined ? lookUpLate(named, lookUp) : undefined, (owner) => {
+    return andThen(round === undefined ? lookUpLate(named, lookUp) : undefined, (owner) => {
       const late = go(owner);
       if (late !== undefined) return late;
       const isAllowed = viewFor(context).allows(name);
@@ -140,7 +140,7 @@ export function createComposition(options: CompositionOptions): Provider {
         const done = outcome ?? (asked === undefined ? undefined : go(lookUp()));
         if (done !== undefined) return done;
         const [unlisted] = possible.flatMap((member) => member.unavailable?.() ?? []);
-        throw unlisted ?? toMissing(what, name, resumption);
+        throw unlisted ?? toMissing(what, name, round);
       });
     });
   };
@@ -157,8 +157,8 @@ export function createComposition(options: CompositionOptions): Provider {
   const firstOf = async <T>(
     uri: string,
     context: CallContext,
-    work: (provider: Provider, uri: string) => Awaitable<T> | undefined,
-    resumption?: Resumption,
+    work: (provider: OldProvider, uri: string) => Awaitable<T> | undefined,
+    round?: Round,
   ): Promise<T> => {
     const view = await viewThatKnows(uri, context);
     const found: ResourceOwner | undefined = view.templateOwner(uri) ?? view.resourceOwner(uri);
@@ -181,7 +181,7 @@ export function createComposition(options: CompositionOptions): Provider {
       }
     }
     const isNamed = owner !== undefined && ownUri === uri;
-    throw failure ?? (isNamed ? notFound : undefined) ?? toMissing("resource", uri, resumption);
+    throw failure ?? (isNamed ? notFound : undefined) ?? toMissing("resource", uri, round);
   };
 
   const resources: ResourceProvider = {
@@ -192,7 +192,7 @@ export function createComposition(options: CompositionOptions): Provider {
         request.uri,
         context,
         (provider, uri) => provider.resources?.readResource({ ...request, uri }, context),
-        request.resumption,
+        request.round,
       ),
     watch: (uri, context) =>
       firstOf(uri, context, (provider, own) => provider.resources?.watch?.(own, context)),
@@ -219,7 +219,7 @@ export function createComposition(options: CompositionOptions): Provider {
     },
     callTool: (call, context) =>
       use(
-        { part: "tools", name: call.name, context, resumption: call.resumption },
+        { part: "tools", name: call.name, context, round: call.round },
         (view) => view.toolClaims.get(call.name),
         (provider, name, { server }) => {
           const outcome = provider.callTool(name === call.name ? call : { ...call, name }, context);
@@ -227,7 +227,7 @@ export function createComposition(options: CompositionOptions): Provider {
           if (context.capabilities.extensions === undefined) return outcome;
           return andThen(outcome, (ended) => toComposed(ended, call.name, server));
         },
-        (member) => member.askFirst?.(context, call.resumption),
+        (member) => member.askFirst?.(context, call.round),
       ),
     tasks: composeTasks({
       owns: (server, tool, context) => viewFor(context).toolClaims.get(tool)?.server === server,
@@ -246,7 +246,7 @@ export function createComposition(options: CompositionOptions): Provider {
       listPrompts: async (context) => list(context, "prompts"),
       getPrompt: async (request, context) =>
         use(
-          { part: "prompts", name: request.name, context, resumption: request.resumption },
+          { part: "prompts", name: request.name, context, round: request.round },
           (view) => view.promptClaims.get(request.name),
           ({ prompts }, name) => prompts?.getPrompt({ ...request, name }, context),
         ),
@@ -265,7 +265,7 @@ export function createComposition(options: CompositionOptions): Provider {
     },
     onChange: (listener) => options.onChange((change) => listener(toPublicChange(change, catalog))),
     skills: composeSkills({ catalog, viewFor }),
-    mayHear: (change: Change, callerInfo: CallerInfo) => {
+    mayHear: (change: OldChange, callerInfo: CallerInfo) => {
       const { origin } = change;
       const member = origin === undefined ? undefined : catalog.memberNamed(origin);
       if (member?.provider.mayHear?.(change.inner ?? change, callerInfo) === false) return false;

@@ -1,6 +1,6 @@
 import type { ListPart } from "../fit/index.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../mcp/index.ts";
-import type { CallContext, CallerInfo, Provider, Resumption, ToolOutcome } from "../provider/index.ts";
+import type { CallContext, CallerInfo, OldProvider, Round, ToolOutcome } from "../provider/index.ts";
 
 /** The lists of a provider. An array that did not change is the same array. */
 export interface MemberLists {
@@ -24,7 +24,7 @@ export interface MemberNames {
 /** One provider of a composition: where its lists come from, and how its things are named. */
 export interface Member {
   readonly name: string;
-  readonly provider: Provider;
+  readonly provider: OldProvider;
   readonly names: MemberNames;
   /** Whether it was ever listed. */
   readonly isListed: boolean;
@@ -40,5 +40,5 @@ export interface Member {
    * A caller calls a tool that is in no list and that may be this member's, to which it lists nothing before the caller did something.
    * Resolves with the outcome that asks for that, or with undefined when it is done and the lists are known.
    */
-  askFirst?(context: CallContext, resumption: Resumption | undefined): Promise<ToolOutcome | undefined>;
+  askFirst?(context: CallContext, round: Round | undefined): Promise<ToolOutcome | undefined>;
 }

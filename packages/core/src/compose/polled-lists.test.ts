@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
 import type { Tool } from "../mcp/types.ts";
 import { type CallContext, createCallContext } from "../provider/context.ts";
-import type { Provider } from "../provider/provider.ts";
+import type { OldProvider } from "../provider/old.ts";
 import { createPolledLists } from "./polled-lists.ts";
 
 const by = (caller: string): CallContext => createCallContext({ caller });
@@ -12,7 +12,7 @@ const toolNamed = (name: string): Tool => ({ name, inputSchema: { type: "object"
 function unsteady() {
   const state: { error: Error | undefined } = { error: undefined };
   const errors: unknown[] = [];
-  const provider: Provider = {
+  const provider: OldProvider = {
     ...createRegistry(),
     listTools: async ({ caller }) => {
       if (state.error !== undefined) throw state.error;

@@ -1,6 +1,6 @@
 import { isPromise, type Clock, systemClock, timedOut, waitFor } from "../async/index.ts";
 import type { ListPart } from "../fit/index.ts";
-import type { CallContext, CallerInfo, Provider } from "../provider/index.ts";
+import type { CallContext, CallerInfo, OldProvider } from "../provider/index.ts";
 import type { MemberLists, Member } from "./member.ts";
 
 /** Called when a provider could not be listed. */
@@ -8,7 +8,7 @@ export type OnListError = (namespace: string, error: unknown) => void;
 
 interface PolledListsOptions {
   readonly name: string;
-  readonly provider: Provider;
+  readonly provider: OldProvider;
   readonly onListError: OnListError;
   /** Called when a list of a caller changed. */
   readonly onChanged: () => void;
@@ -108,7 +108,7 @@ export function createPolledLists(
 }
 
 function tryList(
-  provider: Provider,
+  provider: OldProvider,
   part: ListPart,
   context: CallContext,
 ): MemberLists[ListPart] | Promise<MemberLists[ListPart]> {
@@ -121,7 +121,7 @@ function tryList(
 
 const listers: {
   readonly [Part in ListPart]: (
-    provider: Provider,
+    provider: OldProvider,
     context: CallContext,
   ) => MemberLists[Part] | Promise<MemberLists[Part]>;
 } = {

@@ -1,7 +1,7 @@
 import { andThen, type Awaitable } from "../async/index.ts";
 import { joinJson, RawJson, scanElements, editMembers } from "../json/index.ts";
 import { viewUriOf, withViewUri, type Meta } from "../mcp/index.ts";
-import type { Change } from "../provider/index.ts";
+import type { OldChange } from "../provider/index.ts";
 import { anyone, type Catalog } from "./catalog.ts";
 import type { UriNames } from "./claims.ts";
 
@@ -89,7 +89,7 @@ function eachElement(array: RawJson, change: (element: RawJson) => RawJson): Raw
 }
 
 /** A change of a resource, named as callers know it. */
-export function toPublicChange(change: Change, catalog: Catalog): Change {
+export function toPublicChange(change: OldChange, catalog: Catalog): OldChange {
   if (change.kind !== "resource" || change.origin === undefined) return change;
   const uri = catalog.snapshotFor(anyone).uris.get(change.origin)?.toPublic(change.uri);
   return uri === undefined || uri === change.uri ? change : { ...change, uri, inner: change.inner ?? change };

@@ -7,7 +7,7 @@ import {
   type Sampled,
   type Question,
 } from "../mcp/index.ts";
-import type { InputRequired, Resumption } from "./provider.ts";
+import type { InputRequired, Round } from "./old.ts";
 
 /**
  * Ends a round: the caller is asked, and the handler runs again from its start with the answers. Everything the next
@@ -47,7 +47,7 @@ export const noAnswers: AnswerReader = {
 };
 
 /** Reads answers. One of the wrong shape counts as not given, so the handler asks again and never trusts it. */
-export function readAnswers({ answers }: Resumption): AnswerReader {
+export function readAnswers({ answers }: Round): AnswerReader {
   const answer = (key: string): { readonly [field: string]: unknown } | undefined => {
     const raw: RawJson | undefined = Object.hasOwn(answers, key) ? answers[key] : undefined;
     return raw?.kind === "object" ? (raw.value as { readonly [field: string]: unknown }) : undefined;

@@ -11,7 +11,7 @@ import {
 } from "../async/index.ts";
 import type { Delivery } from "../errors/index.ts";
 import type { RawJson } from "../json/index.ts";
-import type { CallKind } from "./provider.ts";
+import type { CallKind } from "./old.ts";
 
 /** One call, as it is written down. */
 export interface AuditRecord {

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { createChangeSource } from "./changes.ts";
-import type { Change } from "./provider.ts";
+import type { OldChange } from "./old.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test("several changes of one kind in one turn are reported once, those of another turn again", async () => {
   const source = createChangeSource();
-  const seen: Change[] = [];
+  const seen: OldChange[] = [];
   source.onChange((change) => seen.push(change));
   source.report({ kind: "tools" });
   source.report({ kind: "prompts" });
@@ -21,7 +21,7 @@ test("several changes of one kind in one turn are reported once, those of anothe
 
 test("changes of different resources are different changes", async () => {
   const source = createChangeSource();
-  const seen: Change[] = [];
+  const seen: OldChange[] = [];
   source.onChange((change) => seen.push(change));
   for (const uri of ["a:1", "a:2", "a:1"]) source.report({ kind: "resource", uri });
   await turn();
@@ -33,7 +33,7 @@ test("changes of different resources are different changes", async () => {
 
 test("a listener hears nothing after it stopped, and nothing from before it came", async () => {
   const source = createChangeSource();
-  const [early, late]: [Change[], Change[]] = [[], []];
+  const [early, late]: [OldChange[], OldChange[]] = [[], []];
   const stop = source.onChange((change) => early.push(change));
   source.report({ kind: "tools" });
   await turn();
@@ -47,8 +47,8 @@ test("a listener hears nothing after it stopped, and nothing from before it came
 
 test("one function listening twice hears until both have stopped", async () => {
   const source = createChangeSource();
-  const seen: Change[] = [];
-  const listener = (change: Change): void => void seen.push(change);
+  const seen: OldChange[] = [];
+  const listener = (change: OldChange): void => void seen.push(change);
   const stop = source.onChange(listener);
   source.onChange(listener);
   stop();

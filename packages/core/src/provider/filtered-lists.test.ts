@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import { RawJson } from "../json/raw.ts";
 import { createCallContext } from "./context.ts";
 import { type Middleware, withMiddleware } from "./middleware.ts";
-import type { Provider } from "./provider.ts";
+import type { OldProvider } from "./old.ts";
 
 /** A server on a file system that does not tell upper from lower case: it reads whatever it is asked for. */
-function createFiles(): Provider {
+function createFiles(): OldProvider {
   const uris = ["file:///open", "file:///Secret", "note://secret", "note://Secret"];
   return {
     listTools: () => [],

@@ -10,7 +10,7 @@ import {
   parseUriTemplate,
 } from "../mcp/index.ts";
 import type { CallContext } from "./context.ts";
-import type { Provider, ToolCall } from "./provider.ts";
+import type { OldProvider, ToolCall } from "./old.ts";
 import { foldCase, spellingsOf } from "./uri-spellings.ts";
 
 /** A tool, prompt, resource or template in a list. */
@@ -58,7 +58,7 @@ export function refOf({ arguments: args }: ToolCall): CompletionRef {
 /** How many callers' lists are remembered; those of the caller that was not seen for longest are forgotten first. */
 const maxCallers = 1024;
 
-export function createFilteredLists(provider: Provider, filters: readonly ListFilter[]): FilteredLists {
+export function createFilteredLists(provider: OldProvider, filters: readonly ListFilter[]): FilteredLists {
   const create = <T extends ListedItem>(
     part: ListPart,
     list: (context: CallContext) => Awaitable<readonly T[]>,

@@ -5,7 +5,7 @@ import type { Skill, Resource } from "../mcp/index.ts";
 import type { CallContext } from "./context.ts";
 import { applyFilters, type ListFilter } from "./filtered-lists.ts";
 import type { ServeTask } from "./guarded-tasks.ts";
-import type { SkillProvider, ToolCall, ToolOutcome } from "./provider.ts";
+import type { SkillProvider, ToolCall, ToolOutcome } from "./old.ts";
 
 /** Makes a call through all hooks. */
 type RunSkill = (call: ToolCall, context: CallContext, serve: ServeTask) => Awaitable<ToolOutcome>;

@@ -8,14 +8,14 @@ import type { ServeTask } from "./guarded-tasks.ts";
 import type {
   CompletionProvider,
   CompletionRequest,
-  Outcome,
-  Provider,
+  OldOutcome,
+  OldProvider,
   ToolCall,
   ToolOutcome,
-} from "./provider.ts";
+} from "./old.ts";
 
 /** What a provider offers besides tools. */
-type Facets = Pick<Provider, "resources" | "prompts" | "completion" | "skills">;
+type Facets = Pick<OldProvider, "resources" | "prompts" | "completion" | "skills">;
 
 /** The hooks of a chain of middlewares, as the facets use them. */
 interface FacetGuard {
@@ -30,7 +30,7 @@ interface FacetGuard {
 const nothing = RawJson.fromText("{}");
 
 /** The facets of a provider with hooks around them: each request is a call of its kind. */
-export function guardFacets(provider: Provider, { lists, filters, run, judge }: FacetGuard): Facets {
+export function guardFacets(provider: OldProvider, { lists, filters, run, judge }: FacetGuard): Facets {
   const { resources, prompts, completion, skills } = provider;
   const watch = resources?.watch?.bind(resources);
   return {
@@ -40,10 +40,8 @@ export function guardFacets(provider: Provider, { lists, filters, run, judge }: 
           resources: {
             listResources: async (context) => lists.resources.list(context),
             listTemplates: async (context) => lists.templates.list(context),
-            readResource: async ({ uri, resumption }, context) =>
-              withoutTask(
-                await run({ kind: "resource", name: uri, arguments: nothing, resumption }, context),
-              ),
+            readResource: async ({ uri, round }, context) =>
+              withoutTask(await run({ kind: "resource", name: uri, arguments: nothing, round }, context)),
             ...(watch === undefined
               ? {}
               : {
@@ -59,9 +57,9 @@ export function guardFacets(provider: Provider, { lists, filters, run, judge }: 
       : {
           prompts: {
             listPrompts: async (context) => lists.prompts.list(context),
-            getPrompt: async ({ name, arguments: args, resumption }, context) =>
+            getPrompt: async ({ name, arguments: args, round }, context) =>
               withoutTask(
-                await run({ kind: "prompt", name, arguments: RawJson.fromValue(args), resumption }, context),
+                await run({ kind: "prompt", name, arguments: RawJson.fromValue(args), round }, context),
               ),
           },
         }),
@@ -71,7 +69,7 @@ export function guardFacets(provider: Provider, { lists, filters, run, judge }: 
 }
 
 /** Only a tool can go on as a task. */
-function withoutTask(outcome: ToolOutcome): Outcome {
+function withoutTask(outcome: ToolOutcome): OldOutcome {
   if (outcome.kind === "task")
     throw new TypeError("A middleware made a task of a call that is not a tool call");
   return outcome;
@@ -90,14 +88,18 @@ function guardCompletion(run: FacetGuard["run"]): CompletionProvider {
 }
 
 /** Makes a call of another kind than a tool. */
-export function callFacet(provider: Provider, call: ToolCall, context: CallContext): Awaitable<ToolOutcome> {
-  const { kind, name, arguments: args, resumption } = call;
+export function callFacet(
+  provider: OldProvider,
+  call: ToolCall,
+  context: CallContext,
+): Awaitable<ToolOutcome> {
+  const { kind, name, arguments: args, round } = call;
   const { resources, prompts, completion } = provider;
   if (kind === "resource" && resources !== undefined)
-    return resources.readResource({ uri: name, resumption }, context);
+    return resources.readResource({ uri: name, round }, context);
   if (kind === "prompt" && prompts !== undefined) {
     const values = args.value as { readonly [name: string]: string };
-    return prompts.getPrompt({ name, arguments: values, resumption }, context);
+    return prompts.getPrompt({ name, arguments: values, round }, context);
   }
   if (kind === "completion" && completion !== undefined)
     return completion.complete(toCompletion(call), context).then((result) => ({
@@ -120,7 +122,7 @@ function toCompletion(call: ToolCall): CompletionRequest {
 }
 
 /** The facets of a provider as they are. */
-export function facetsOf({ resources, prompts, completion, skills }: Provider): Facets {
+export function facetsOf({ resources, prompts, completion, skills }: OldProvider): Facets {
   return {
     ...(skills === undefined ? {} : { skills }),
     ...(resources === undefined ? {} : { resources }),
@@ -130,7 +132,7 @@ export function facetsOf({ resources, prompts, completion, skills }: Provider): 
 }
 
 /** The facets that `base` has, each looked up again for every request. */
-export function followFacets(base: Provider, current: () => Provider): Facets {
+export function followFacets(base: OldProvider, current: () => OldProvider): Facets {
   const { resources, prompts, completion, skills } = base;
   const { resources: ours, prompts: asked, completion: completed, skills: listed } = toFollowed(current);
   const { watch: _, ...unwatched } = ours;
@@ -142,7 +144,7 @@ export function followFacets(base: Provider, current: () => Provider): Facets {
   };
 }
 
-function toFollowed(current: () => Provider): {
+function toFollowed(current: () => OldProvider): {
   readonly [Facet in keyof Facets]-?: NonNullable<Facets[Facet]>;
 } {
   const missing = (): Promise<never> => Promise.reject(new TypeError("The provider has no such facet"));

@@ -3,7 +3,7 @@ import { NotFoundError, RpcError, ToolError } from "../errors/index.ts";
 import { joinMembers, RawJson } from "../json/index.ts";
 import { failure } from "./content.ts";
 import { type CallContext, type CallEvent, nothing, withContext } from "./context.ts";
-import type { Answers, MethodProvider, Provider, TaskRequest, ToolCall, ToolOutcome } from "./provider.ts";
+import type { Answers, MethodProvider, OldProvider, TaskRequest, ToolCall, ToolOutcome } from "./old.ts";
 import type { TaskProvider, TaskState } from "./task.ts";
 
 /** Serves a request about a task, at the end of the chain. */
@@ -22,8 +22,8 @@ export type NamedTasks = TaskProvider & Required<Pick<TaskProvider, "toolOf">>;
  * Calls and tasks of a provider, with refs that tell which tool a task belongs to: whoever judges or changes the end of a call must know
  * it. Where the provider's own refs do not tell, the name of the tool is put in front of them.
  */
-export function nameTasks(provider: Provider): {
-  readonly callTool: Provider["callTool"];
+export function nameTasks(provider: OldProvider): {
+  readonly callTool: OldProvider["callTool"];
   tasks(): NamedTasks | undefined;
 } {
   return {
@@ -168,7 +168,7 @@ export function guardTasks(tasks: NamedTasks, run: RunTask): TaskProvider {
 }
 
 /** The tasks of the provider that is in use when a request comes. */
-export function followTasks({ tasks }: Provider, current: () => Provider): TaskProvider | undefined {
+export function followTasks({ tasks }: OldProvider, current: () => OldProvider): TaskProvider | undefined {
   if (tasks === undefined) return undefined;
   const now = (): TaskProvider => {
     const found = current().tasks;
@@ -187,7 +187,7 @@ export function followTasks({ tasks }: Provider, current: () => Provider): TaskP
 }
 
 /** The other methods of a provider with hooks around them: each request is a call of the kind `method`. */
-export function guardMethods({ methods }: Provider, run: RunTask): MethodProvider | undefined {
+export function guardMethods({ methods }: OldProvider, run: RunTask): MethodProvider | undefined {
   return (
     methods && {
       has: (method, context) => methods.has(method, context),

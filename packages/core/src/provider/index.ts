@@ -39,22 +39,22 @@ export {
 export type {
   Answers,
   CallKind,
-  Change,
+  OldChange,
   CompletionProvider,
   CompletionRequest,
   CallerInfo,
   InputRequired,
   MethodProvider,
-  Outcome,
+  OldOutcome,
   PromptProvider,
   PromptRequest,
-  Provider,
+  OldProvider,
   ResourceProvider,
   ResourceRequest,
-  Resumption,
+  Round,
   SkillProvider,
   ToolCall,
   ToolOutcome,
-} from "./provider.ts";
+} from "./old.ts";
 export { hasEnded, type TaskOutcome, type TaskProgress, type TaskProvider, type TaskState } from "./task.ts";
 export { foldCase, spellingsOf } from "./uri-spellings.ts";

@@ -11,7 +11,7 @@ import { text } from "./content.ts";
 import { createCallContext } from "./context.ts";
 import type { ListedItem } from "./filtered-lists.ts";
 import { type CallEnd, createGuarded, type Middleware, withMiddleware } from "./middleware.ts";
-import type { Change, Provider } from "./provider.ts";
+import type { OldChange, OldProvider } from "./old.ts";
 
 const context = createCallContext();
 
@@ -31,7 +31,12 @@ function createTools(calls: string[] = []): Registry {
   return registry;
 }
 
-async function call(provider: Provider, name: string, args: object = {}, caller?: string): Promise<unknown> {
+async function call(
+  provider: OldProvider,
+  name: string,
+  args: object = {},
+  caller?: string,
+): Promise<unknown> {
   const outcome = await provider.callTool(
     { name, arguments: RawJson.fromValue(args) },
     createCallContext({ caller }),
@@ -262,7 +267,7 @@ test("what a provider has besides tools is there, and what it lacks is not", asy
   const provider = withMiddleware(registry, [{}]);
   expect(provider).toMatchObject({ prompts: {}, cacheHints: { ttlMs: 5, cacheScope: "public" } });
   expect("resources" in provider).toBe(false);
-  const seen: Change[] = [];
+  const seen: OldChange[] = [];
   provider.onChange?.((change) => seen.push(change));
   registry.register("new", {}, () => "");
   await Promise.resolve();

@@ -17,7 +17,7 @@ import type { CallContext } from "./context.ts";
 import { createFilteredLists, type ListedItem, thingOf } from "./filtered-lists.ts";
 import { callFacet, facetsOf, followFacets, guardFacets } from "./guarded-facets.ts";
 import { followTasks, guardMethods, guardTasks, nameTasks, type ServeTask } from "./guarded-tasks.ts";
-import type { Provider, ToolCall, ToolOutcome } from "./provider.ts";
+import type { OldProvider, ToolCall, ToolOutcome } from "./old.ts";
 import {
   addTerms,
   type CallTerms,
@@ -80,10 +80,10 @@ export interface MiddlewareOptions {
  * const guarded = withMiddleware(registry, [{ filterTools: (tools) => tools.filter((tool) => tool.name !== "drop") }]);
  */
 export function withMiddleware(
-  provider: Provider,
+  provider: OldProvider,
   middlewares: readonly Middleware[],
   options: MiddlewareOptions = {},
-): Provider {
+): OldProvider {
   assertMiddlewares(middlewares);
   const { clock = systemClock } = options;
   const named = nameTasks(provider);
@@ -220,15 +220,15 @@ interface AdmittedCall {
 
 /** A provider whose middleware may be replaced while it is used. */
 interface Guarded {
-  readonly provider: Provider;
+  readonly provider: OldProvider;
   replace(middlewares: readonly Middleware[]): void;
 }
 
 /** Like {@link withMiddleware}, with middleware that may be replaced. Whatever `around` puts around it is made anew with it. */
 export function createGuarded(
-  base: Provider,
+  base: OldProvider,
   middlewares: readonly Middleware[],
-  around: (provider: Provider) => Provider = (provider) => provider,
+  around: (provider: OldProvider) => OldProvider = (provider) => provider,
 ): Guarded {
   let guarded = around(withMiddleware(base, middlewares));
   return {
@@ -305,7 +305,7 @@ function reject(error: unknown): Promise<never> {
 }
 
 /** The members of a provider that middleware leaves unchanged. */
-function othersOf(provider: Provider): Partial<Provider> {
+function othersOf(provider: OldProvider): Partial<OldProvider> {
   return {
     ...(provider.listedName === undefined ? {} : { listedName: provider.listedName.bind(provider) }),
     ...(provider.onChange === undefined

@@ -1,7 +1,7 @@
 import { type Cancellation, type Clock, LazyAbort } from "../async/index.ts";
 import { TimeoutError } from "../errors/index.ts";
 import { type AskCaller, type CallContext, withContext } from "./context.ts";
-import type { ToolCall } from "./provider.ts";
+import type { ToolCall } from "./old.ts";
 
 /** Changes an event on its way to the caller, or drops it. */
 type MapEvent = NonNullable<ToolCall["mapEvent"]>;

@@ -1,5 +1,5 @@
 import { AuthorizationError, type BearerChallenge, ToolError, UpstreamError } from "@junctor/core/errors";
-import type { CallContext, InputRequired, Resumption } from "@junctor/core/provider";
+import type { CallContext, InputRequired, Round } from "@junctor/core/provider";
 import type { ServerConfig } from "../config/index.ts";
 import type { Upstream } from "../upstream/index.ts";
 import type { Account } from "./account.ts";
@@ -24,30 +24,26 @@ interface AccountGuardOptions {
 /** How long a call that came back waits for the person to connect the account. */
 const patienceMs = 30_000;
 /** How often one call may ask for the account: a server that refuses each would have its person asked without end. */
-const maxRounds = 3;
+const maxAttempts = 3;
 
 /** Work on the upstream of a caller whose account is connected. */
-type OwnWork<T> = (upstream: Upstream, resumption: Resumption | undefined) => T | Promise<T>;
+type OwnWork<T> = (upstream: Upstream, round: Round | undefined) => T | Promise<T>;
 
 /** Why a caller is asked for its account. */
 interface Lack {
   readonly challenge?: BearerChallenge | undefined;
   readonly isMore?: boolean;
-  readonly round: number;
+  readonly attempt: number;
 }
 
 /** Lets requests to one server through when their callers have connected an account, and has those connect that have not. */
 export interface AccountGuard {
   /** Work that may ask its caller something. Nothing is sent before the account is connected. */
-  ask<T>(
-    context: CallContext,
-    resumption: Resumption | undefined,
-    work: OwnWork<T>,
-  ): Promise<T | InputRequired>;
+  ask<T>(context: CallContext, round: Round | undefined, work: OwnWork<T>): Promise<T | InputRequired>;
   /** Work that cannot ask. Rejects with an `UpstreamError` while the account is not connected. */
   use<T>(context: CallContext, work: (upstream: Upstream) => T | Promise<T>): Promise<T>;
   /** The tool that connects an account; gives the text of its result. */
-  connect(context: CallContext, resumption: Resumption | undefined): Promise<string | InputRequired>;
+  connect(context: CallContext, round: Round | undefined): Promise<string | InputRequired>;
 }
 
 export function createAccountGuard(options: AccountGuardOptions): AccountGuard {
@@ -57,10 +53,10 @@ export function createAccountGuard(options: AccountGuardOptions): AccountGuard {
     const { name: server, launch } = config();
     const { owner, caller, identity } = account.options;
     const url = launch.kind === "http" ? launch.url : "";
-    const { challenge, isMore = false, round } = lack;
+    const { challenge, isMore = false, attempt } = lack;
     const link = links.create({ owner, caller, identity, server, url, challenge });
     if (link === undefined) throw noPage(server, caller, links);
-    return { server, link, isMore, round, before: await account.credentialName() };
+    return { server, link, isMore, attempt, before: await account.credentialName() };
   };
   /** Asks by a page that the client shows, or in words. */
   const askForAccount = async (
@@ -68,36 +64,36 @@ export function createAccountGuard(options: AccountGuardOptions): AccountGuard {
     context: CallContext,
     lack: Lack,
   ): Promise<InputRequired | string> => {
-    if (lack.round >= maxRounds) {
-      const text = `${config().name} still refuses after your account was connected ${maxRounds} times.`;
+    if (lack.attempt >= maxAttempts) {
+      const text = `${config().name} still refuses after your account was connected ${maxAttempts} times.`;
       throw new ToolError(text, { code: "tool.refused" });
     }
     const prepared = await prepareAsk(account, lack);
     return askToConnect(prepared, context, account) ?? tellToConnect(prepared);
   };
-  /** The round of a call whose account is connected; otherwise the question or the text for its caller. */
+  /** The attempt of a call whose account is connected; otherwise the question or the text for its caller. */
   const requireAccount = async (
     account: Account,
     context: CallContext,
-    resumption: Resumption | undefined,
+    round: Round | undefined,
   ): Promise<number | InputRequired | string> => {
-    const state = resumption?.state;
-    if (resumption !== undefined && isConnectState(state)) {
-      const { round, before } = state;
-      assertComesBack(resumption, state, config().name);
-      if (await account.untilConnected(before, patienceMs, context.signal)) return round;
-      return askForAccount(account, context, { round, challenge: account.need?.challenge });
+    const state = round?.state;
+    if (round !== undefined && isConnectState(state)) {
+      const { attempt, before } = state;
+      assertComesBack(round, state, config().name);
+      if (await account.untilConnected(before, patienceMs, context.signal)) return attempt;
+      return askForAccount(account, context, { attempt, challenge: account.need?.challenge });
     }
     if (await account.isConnected()) return 0;
-    return askForAccount(account, context, { round: 0, challenge: account.need?.challenge });
+    return askForAccount(account, context, { attempt: 0, challenge: account.need?.challenge });
   };
 
   return {
-    ask: async (context, resumption, work) => {
+    ask: async (context, round, work) => {
       const account = accounts.of(context);
-      const round = await requireAccount(account, context, resumption);
-      if (typeof round !== "number") return orRefuse(round);
-      const rest = isConnectState(resumption?.state) ? undefined : resumption;
+      const attempt = await requireAccount(account, context, round);
+      if (typeof attempt !== "number") return orRefuse(attempt);
+      const rest = isConnectState(round?.state) ? undefined : round;
       try {
         return await work(account.open(), rest);
       } catch (error) {
@@ -105,7 +101,7 @@ export function createAccountGuard(options: AccountGuardOptions): AccountGuard {
         const isMore = denied?.code === "auth.insufficient_scope";
         if (!isNotSent(error) || (!isMore && account.need === undefined)) throw error;
         const challenge = isMore ? denied?.challenge : account.need?.challenge;
-        return orRefuse(await askForAccount(account, context, { round: round + 1, isMore, challenge }));
+        return orRefuse(await askForAccount(account, context, { attempt: attempt + 1, isMore, challenge }));
       }
     },
     use: async (context, work) => {
@@ -115,11 +111,11 @@ export function createAccountGuard(options: AccountGuardOptions): AccountGuard {
       const text = `${server} works with your own account, which is not connected: call ${connectName()}.`;
       throw new UpstreamError("unavailable", text, { server, delivery: "not_sent" });
     },
-    connect: async (context, resumption) => {
+    connect: async (context, round) => {
       const account = accounts.of(context);
       const { name } = config();
-      const round = await requireAccount(account, context, resumption);
-      if (typeof round !== "number") return round;
+      const attempt = await requireAccount(account, context, round);
+      if (typeof attempt !== "number") return attempt;
       await account.open().beginListing(context, "tools");
       return `Your account at ${name} is connected. Its tools are listed now: list the tools again.`;
     },

@@ -1,5 +1,5 @@
 import { RawJson } from "@junctor/core/json";
-import type { Outcome, Provider } from "@junctor/core/provider";
+import type { OldOutcome, OldProvider } from "@junctor/core/provider";
 import { connectTool } from "../catalog/index.ts";
 import type { PooledConnection } from "../upstream/index.ts";
 import type { AccountGuard } from "./account-guard.ts";
@@ -11,7 +11,7 @@ interface AccountProviderOptions {
 }
 
 /** A server as a provider in which each caller reaches the upstream of its own account and no other. */
-export function createAccountProvider({ accounts, guard }: AccountProviderOptions): Provider {
+export function createAccountProvider({ accounts, guard }: AccountProviderOptions): OldProvider {
   const { ask, use } = guard;
   return {
     // The server hears which caller a list is for; nothing of it is kept by others.
@@ -19,10 +19,10 @@ export function createAccountProvider({ accounts, guard }: AccountProviderOption
     listTools: (context) => accounts.find(context)?.upstream?.listedFor(context).tools ?? [],
     callTool: async (call, context) => {
       if (call.name !== connectTool)
-        return ask(context, call.resumption, (upstream, resumption) =>
-          upstream.callTool(resumption === call.resumption ? call : { ...call, resumption }, context),
+        return ask(context, call.round, (upstream, round) =>
+          upstream.callTool(round === call.round ? call : { ...call, round }, context),
         );
-      const said = await guard.connect(context, call.resumption);
+      const said = await guard.connect(context, call.round);
       if (typeof said !== "string") return said;
       const content = [{ type: "text", text: said }];
       return { kind: "complete", result: RawJson.fromValue({ content }) };
@@ -33,8 +33,8 @@ export function createAccountProvider({ accounts, guard }: AccountProviderOption
       listTemplates: async (context) =>
         accounts.find(context)?.upstream?.resources.listTemplates(context) ?? [],
       readResource: (request, context) =>
-        ask<Outcome>(context, request.resumption, (upstream, resumption) =>
-          upstream.resources.readResource({ ...request, resumption }, context),
+        ask<OldOutcome>(context, request.round, (upstream, round) =>
+          upstream.resources.readResource({ ...request, round }, context),
         ),
       watch: (uri, context) =>
         use(context, async ({ resources }) => (await resources.watch?.(uri, context)) ?? (() => {})),
@@ -42,8 +42,8 @@ export function createAccountProvider({ accounts, guard }: AccountProviderOption
     prompts: {
       listPrompts: async (context) => accounts.find(context)?.upstream?.prompts.listPrompts(context) ?? [],
       getPrompt: (request, context) =>
-        ask<Outcome>(context, request.resumption, (upstream, resumption) =>
-          upstream.prompts.getPrompt({ ...request, resumption }, context),
+        ask<OldOutcome>(context, request.round, (upstream, round) =>
+          upstream.prompts.getPrompt({ ...request, round }, context),
         ),
     },
     completion: {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { RpcError, ToolError } from "@junctor/core/errors";
 import { elicitUrl, urlElicitationRequired, isAtLeast, isLegacyRevision } from "@junctor/core/mcp";
-import type { CallContext, InputRequired, Resumption } from "@junctor/core/provider";
+import type { CallContext, InputRequired, Round } from "@junctor/core/provider";
 import type { Account } from "./account.ts";
 
 /** What a caller carries while its person connects an account, inside the seal. */
@@ -9,7 +9,7 @@ interface ConnectState {
   /** The server. */
   readonly connect: string;
   /** How often the server refused an account that was connected for this call. */
-  readonly round: number;
+  readonly attempt: number;
   /** Names the credential that was there before, if there was one. */
   readonly before?: string;
 }
@@ -21,7 +21,7 @@ export interface ConnectWish {
   readonly link: string;
   /** Whether there is an account already, which is not enough. */
   readonly isMore: boolean;
-  readonly round: number;
+  readonly attempt: number;
   readonly before: string | undefined;
 }
 
@@ -41,7 +41,7 @@ const askKey = "connect";
  * an error that names the page. Undefined for clients that show no pages: {@link tellToConnect} makes a text for them.
  */
 export function askToConnect(
-  { server, link, isMore, round, before }: ConnectWish,
+  { server, link, isMore, attempt, before }: ConnectWish,
   context: CallContext,
   account: Account,
 ): InputRequired | undefined {
@@ -52,7 +52,7 @@ export function askToConnect(
     ? `${server} wants more access to your account. Open the page to give it.`
     : `${server} works with your own account. Open the page to connect it.`;
   if (!isLegacyRevision(revision)) {
-    const state: ConnectState = { connect: server, round, ...(before === undefined ? {} : { before }) };
+    const state: ConnectState = { connect: server, attempt, ...(before === undefined ? {} : { before }) };
     const asks = { [askKey]: elicitUrl(message, link) };
     return { kind: "input_required", asks, state, keepsAnswers: false };
   }
@@ -80,7 +80,7 @@ export function isConnectState(state: unknown): state is ConnectState {
 }
 
 /** Checks that a caller came back for the server, and that its person did not say no. */
-export function assertComesBack({ answers }: Resumption, state: ConnectState, server: string): void {
+export function assertComesBack({ answers }: Round, state: ConnectState, server: string): void {
   if (state.connect !== server)
     throw new RpcError("rpc.invalid_params", "Invalid params: requestState belongs to another server");
   const answer = answers[askKey];

@@ -3,7 +3,7 @@ import { type CredentialEvent, credentialId } from "@junctor/client/internal";
 import { andThen, type Awaitable, isPromise, type Clock } from "@junctor/core/async";
 import type { ListPart } from "@junctor/core/fit";
 import type { Tool } from "@junctor/core/mcp";
-import type { Change, CallerInfo } from "@junctor/core/provider";
+import type { OldChange, CallerInfo } from "@junctor/core/provider";
 import { connectTool } from "../catalog/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import { createServerAuthorizer, type Logins } from "../credentials/index.ts";
@@ -30,7 +30,7 @@ interface PerCallerServerOptions {
   ) => Upstream;
   readonly onEvent: (event: CredentialEvent) => void;
   /** Called when lists of some callers changed. */
-  readonly onChange: (change: Change) => void;
+  readonly onChange: (change: OldChange) => void;
   /** Called with the lists that the server gave for a caller. */
   readonly onListed: (listed: Listed) => void;
 }
@@ -111,8 +111,8 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
     const mayHelp = isConnected || clock.now() >= listsClosedUntil;
     return mayHelp ? account.open() : account.upstream;
   };
-  const askFirst: NonNullable<GatewayServer["askFirst"]> = async (context, resumption) => {
-    const found = await guard.ask(context, resumption, (upstream) => upstream);
+  const askFirst: NonNullable<GatewayServer["askFirst"]> = async (context, round) => {
+    const found = await guard.ask(context, round, (upstream) => upstream);
     if ("kind" in found) return found;
     await found.beginListing(context, "tools");
     return undefined;

@@ -3,7 +3,7 @@ import { createDeferred, type Deferred } from "../../../core/src/async/deferred.
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Question, ClientCapabilities } from "../../../core/src/mcp/types.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
-import type { Answers, ToolOutcome } from "../../../core/src/provider/provider.ts";
+import type { Answers, ToolOutcome } from "../../../core/src/provider/old.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
 import { Flow } from "./flow.ts";
 

@@ -4,7 +4,7 @@ import { ToolError } from "../../../core/src/errors/tool-error.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Question } from "../../../core/src/mcp/types.ts";
 import { type CallContext, createCallContext } from "../../../core/src/provider/context.ts";
-import type { ToolOutcome } from "../../../core/src/provider/provider.ts";
+import type { ToolOutcome } from "../../../core/src/provider/old.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
 import { isParkedState, type ParkedState, Parking, type ParkingOptions } from "./parking.ts";
 

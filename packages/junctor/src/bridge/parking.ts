@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type Clock, Quota } from "@junctor/core/async";
 import { RpcError, ToolError } from "@junctor/core/errors";
 import { defined } from "@junctor/core/options";
-import type { CallContext, ToolOutcome, Resumption } from "@junctor/core/provider";
+import type { CallContext, ToolOutcome, Round } from "@junctor/core/provider";
 import { abandonedCall, notParked } from "./abandoned.ts";
 import { Flow, type Invoke } from "./flow.ts";
 
@@ -170,7 +170,7 @@ export class Parking {
   /** Resumes a parked call. The seal has made sure that it is the same caller and the same request. */
   async resume(
     state: ParkedState,
-    { answers, latest = answers }: Resumption,
+    { answers, latest = answers }: Round,
     context: CallContext,
   ): Promise<ToolOutcome> {
     const parked = this.#calls.get(state.parked);

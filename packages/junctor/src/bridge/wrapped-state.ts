@@ -1,6 +1,6 @@
 import { RpcError, ToolError } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
-import type { InputRequired, Resumption } from "@junctor/core/provider";
+import type { InputRequired, Round } from "@junctor/core/provider";
 
 /** The state of a modern server behind the gateway, with the name of that server. Our own server seals it before it leaves. */
 interface WrappedState {
@@ -22,13 +22,13 @@ export function wrapState(outcome: InputRequired, server: string): InputRequired
  * The state as its server gave it; undefined when the request is to be made anew. Throws when it is another server's, and
  * when the user does not want what the request needs.
  */
-export function unwrapState(resumption: Resumption, server: string): Resumption | undefined {
-  const { via, state } = (resumption.state ?? {}) as Partial<WrappedState>;
-  if (resumption.state !== undefined && via !== server)
+export function unwrapState(round: Round, server: string): Round | undefined {
+  const { via, state } = (round.state ?? {}) as Partial<WrappedState>;
+  if (round.state !== undefined && via !== server)
     throw new RpcError("rpc.invalid_params", "Invalid params: requestState belongs to another server");
-  if (!isAgain(state)) return { ...resumption, state };
+  if (!isAgain(state)) return { ...round, state };
   // Made anew, it would be refused again, and the user asked again, without end.
-  if (Object.values(resumption.answers).some(isRefusal))
+  if (Object.values(round.answers).some(isRefusal))
     throw new ToolError(
       `${server} does this only after the user has visited a page, and the user does not want to.`,
     );
@@ -68,7 +68,7 @@ export function heldAt(wrapped: unknown): string | undefined {
 }
 
 /** A resumption at the replica that its state names: it must not be passed on once more. */
-export function arrived(resumption: Resumption): Resumption {
-  const { via, state } = resumption.state as WrappedState;
-  return { ...resumption, state: { via, state: { ...(state as HeldState), at: undefined } } };
+export function arrived(round: Round): Round {
+  const { via, state } = round.state as WrappedState;
+  return { ...round, state: { via, state: { ...(state as HeldState), at: undefined } } };
 }

@@ -2,7 +2,7 @@ import { andThen, type Awaitable } from "@junctor/core/async";
 import { type UriNames, renamed, type View } from "@junctor/core/compose";
 import { NotFoundError } from "@junctor/core/errors";
 import { originKey, viewUriOf, withViewUri, type Skill, type Tool, withMembers } from "@junctor/core/mcp";
-import type { CallContext, Change, CallerInfo, Provider } from "@junctor/core/provider";
+import type { CallContext, OldChange, CallerInfo, OldProvider } from "@junctor/core/provider";
 import { readResultName } from "../context/index.ts";
 
 /** How the things of one server are called in the gateway. */
@@ -16,13 +16,13 @@ interface OwnNames {
  * The things of one server under the names and URIs that the server itself uses. It is outside of the middleware: rules, limits and records
  * see the names of the gateway.
  */
-export function withOwnNames(provider: Provider, { viewFor, uris }: OwnNames): Provider {
+export function withOwnNames(provider: OldProvider, { viewFor, uris }: OwnNames): OldProvider {
   const { resources, prompts, completion, skills } = provider;
   const toPublic = (own: string): string => uris()?.toPublic(own) ?? own;
   const toOwn = (uri: string): string => uris()?.toOwn(uri) ?? uri;
   const inResults = { toPublic: toOwn };
   const lists = createOwnLists();
-  const publicChanges = new WeakMap<Change, Change>();
+  const publicChanges = new WeakMap<OldChange, OldChange>();
   const watch = resources?.watch?.bind(resources);
   const readDirectory = skills?.readDirectory?.bind(skills);
 

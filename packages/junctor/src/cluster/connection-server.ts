@@ -1,7 +1,7 @@
 import { type Awaitable, isPromise, LazyAbort } from "@junctor/core/async";
 import type { RawJson } from "@junctor/core/json";
 import { callerKey, type Seal, type Server, type WireContext, type Implementation } from "@junctor/core/mcp";
-import type { InputRequired, Provider, Resumption } from "@junctor/core/provider";
+import type { InputRequired, OldProvider, Round } from "@junctor/core/provider";
 import { createServer } from "@junctor/server";
 import { isCaller } from "./caller-header.ts";
 
@@ -10,7 +10,7 @@ import { isCaller } from "./caller-header.ts";
  * request names its caller.
  */
 export function createConnectionServer(
-  provider: Provider,
+  provider: OldProvider,
   info: Implementation,
   onError: (error: unknown, method: string) => void,
 ): Server {
@@ -81,8 +81,8 @@ export function isRemote(client: object): boolean {
 }
 
 /** A round of a request for a connection server. A state is the same whichever replica made it. */
-export function toRemoteRound(resumption: Resumption): Resumption {
-  return { ...resumption, state: JSON.stringify({ answers: [], state: resumption.state }) };
+export function toRemoteRound(round: Round): Round {
+  return { ...round, state: JSON.stringify({ answers: [], state: round.state }) };
 }
 
 /** Questions of a connection server, with the state as it is inside every replica. */

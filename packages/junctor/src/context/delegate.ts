@@ -1,11 +1,11 @@
-import type { Provider } from "@junctor/core/provider";
+import type { OldProvider } from "@junctor/core/provider";
 
 /** Everything of a provider as it is: the beginning of a provider that wraps another and changes some of it. */
-export function delegateTo(provider: Provider): Provider {
+export function delegateTo(provider: OldProvider): OldProvider {
   const { listTools: _, callTool: __, toolNamed: ___, cacheHints: ____, ...others } = provider;
   const { resources, prompts, completion, tasks, skills, methods, ...hooks } = others;
   const { listedName, extensionsFor, onChange, mayHear, listMeta, ...forgotten } = hooks;
-  // A new member of `Provider` does not compile until it is passed on here.
+  // A new member of `OldProvider` does not compile until it is passed on here.
   forgotten satisfies { readonly [member: string]: never };
   return {
     listTools: (context) => provider.listTools(context),

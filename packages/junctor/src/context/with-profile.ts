@@ -2,7 +2,7 @@ import { andThen } from "@junctor/core/async";
 import { NotFoundError } from "@junctor/core/errors";
 import { type Tool, withMembers, withName } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import { keyOf, type Middleware, withMiddleware, type Provider } from "@junctor/core/provider";
+import { keyOf, type Middleware, withMiddleware, type OldProvider } from "@junctor/core/provider";
 import { createGlobs } from "@junctor/server/internal";
 import { delegateTo, mappedLists } from "./delegate.ts";
 
@@ -25,7 +25,7 @@ const optionKeys: KeysOf<ProfileOptions> = keys("allow deny rename pin");
  * @example
  * const reading = withProfile(provider, { allow: ["github__get_*"], rename: { github__get_issue: "issue" } });
  */
-export function withProfile(provider: Provider, options: ProfileOptions): Provider {
+export function withProfile(provider: OldProvider, options: ProfileOptions): OldProvider {
   assertKnownKeys("withProfile", options, optionKeys);
   const { allow, deny, rename = {}, pin = [] } = options;
   const isNarrow = allow !== undefined || (deny ?? []).length > 0;
@@ -46,10 +46,10 @@ function createFilter(mayPass: (name: string) => boolean): Middleware {
 }
 
 function withNames(
-  provider: Provider,
+  provider: OldProvider,
   names: ReadonlyMap<string, string>,
   pin: ReadonlySet<string>,
-): Provider {
+): OldProvider {
   const oldNames = new Map([...names].map(([old, name]) => [name, old]));
   const toTool = (tool: Tool): Tool => {
     const name = names.get(tool.name) ?? tool.name;

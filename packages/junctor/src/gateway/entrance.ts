@@ -7,7 +7,7 @@ import {
   createGuarded,
   type Middleware,
   type CallerInfo,
-  type Provider,
+  type OldProvider,
 } from "@junctor/core/provider";
 import { createServer } from "@junctor/server";
 import type { ListenLimits } from "@junctor/server/internal";
@@ -52,16 +52,16 @@ interface EntranceOptions {
   /** The name of a mount: tokens that are sealed here open nowhere else. */
   readonly mount?: string;
   /** Puts around the middleware what follows the config as it does; by default caps of servers. */
-  readonly around?: (provider: Provider) => Provider;
+  readonly around?: (provider: OldProvider) => OldProvider;
   /** Puts more around the provider, outside of all that. */
-  readonly wrap?: (provider: Provider) => Provider;
+  readonly wrap?: (provider: OldProvider) => OldProvider;
   /** Text in place of the servers' own instructions, where there is one. */
   readonly instructions?: () => string | undefined;
 }
 
 /** One way in to the servers of a gateway. */
 export interface Entrance {
-  readonly provider: Provider;
+  readonly provider: OldProvider;
   readonly server: Server;
   /** Replaces the middleware, after an edit of the config. */
   replace(middlewares: readonly Middleware[]): void;
@@ -94,12 +94,12 @@ export function createEntrance(parts: EntranceParts, options: EntranceOptions): 
       };
       notes.set(items, hideInData(noteList(part, view, sources), hide));
     },
-    toMissing: (what, id, resumption) =>
-      isParkedState(resumption?.state)
-        ? abandonedCall(resumption.state.server, notParked)
+    toMissing: (what, id, round) =>
+      isParkedState(round?.state)
+        ? abandonedCall(round.state.server, notParked)
         : new NotFoundError(what, id),
   });
-  const base: Provider = {
+  const base: OldProvider = {
     ...composition,
     // Each key may see something else, so no list is for a cache that serves others.
     get cacheHints() {

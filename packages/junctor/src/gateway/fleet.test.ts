@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createCallContext } from "../../../core/src/provider/context.ts";
-import type { Change } from "../../../core/src/provider/provider.ts";
+import type { OldChange } from "../../../core/src/provider/old.ts";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
 import { createResourceRegistry } from "../../../server/src/registry/resources.ts";
 import { createGateway } from "./gateway.ts";
@@ -20,7 +20,7 @@ test("a change of a gateway inside a gateway is heard by the callers of the oute
   await Promise.all([inner.ready, outer.ready]);
   const context = createCallContext();
   await outer.provider.resources?.listResources(context);
-  const heard: Change[] = [];
+  const heard: OldChange[] = [];
   outer.provider.onChange?.((change) => {
     if (outer.provider.mayHear?.(change, context) !== false) heard.push(change);
   });
@@ -33,7 +33,7 @@ test("a gateway that was closed no longer listens to the providers of this proce
   let listeners = 0;
   const counted = {
     ...registry,
-    onChange: (listener: (change: Change) => void) => {
+    onChange: (listener: (change: OldChange) => void) => {
       listeners++;
       const stop = registry.onChange?.(listener);
       return () => {

@@ -1,6 +1,6 @@
 import { waitFor } from "@junctor/core/async";
 import type { Catalog, Naming } from "@junctor/core/compose";
-import type { Change, Provider } from "@junctor/core/provider";
+import type { OldChange, OldProvider } from "@junctor/core/provider";
 import { type Links, PerCallerServers } from "../accounts/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import type { CallerKinds } from "../policy/index.ts";
@@ -21,9 +21,9 @@ interface FleetOptions extends UpstreamFactoryOptions {
   readonly catalog: Catalog;
   readonly kinds: CallerKinds;
   /** Providers of this process, by name. */
-  readonly local: { readonly [name: string]: Provider };
+  readonly local: { readonly [name: string]: OldProvider };
   /** Called for each change that callers must hear of. */
-  readonly onChange: (change: Change) => void;
+  readonly onChange: (change: OldChange) => void;
   /** Called when a server was listed, also if its lists are the same as before. */
   readonly onListed: () => void;
   /** Servers that other gateways of this process have, too. */

@@ -1,5 +1,5 @@
 import type { Server, Implementation } from "@junctor/core/mcp";
-import type { ChangeSource, Provider } from "@junctor/core/provider";
+import type { ChangeSource, OldProvider } from "@junctor/core/provider";
 import { type Cluster, createConnectionServer } from "../cluster/index.ts";
 import { profileOfResults, type ResultsElsewhere, resultsName } from "../context/index.ts";
 import type { GatewayLog } from "../log/index.ts";
@@ -15,12 +15,12 @@ interface JoinedParts {
 }
 
 interface SharedResults extends ResultsElsewhere {
-  readonly readers: ReadonlyMap<string | undefined, Provider>;
+  readonly readers: ReadonlyMap<string | undefined, OldProvider>;
 }
 
 /** Reads results that other replicas keep, and has those that are kept here read by them. */
 export function joinResults({ membership, clientAt }: Cluster): { readonly elsewhere: SharedResults } {
-  const readers = new Map<string | undefined, Provider>();
+  const readers = new Map<string | undefined, OldProvider>();
   return {
     elsewhere: {
       here: membership.id,
@@ -55,7 +55,7 @@ export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, resu
 }
 
 /** A server with the changes that are its own: the composition of all servers reports those of all. */
-function toLineProvider({ config: { name }, provider }: GatewayServer, changes: ChangeSource): Provider {
+function toLineProvider({ config: { name }, provider }: GatewayServer, changes: ChangeSource): OldProvider {
   const { resources, prompts, completion, tasks, skills, methods } = provider;
   return {
     listTools: (context) => provider.listTools(context),

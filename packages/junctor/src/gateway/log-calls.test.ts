@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { withMiddleware } from "../../../core/src/provider/middleware.ts";
-import type { Provider } from "../../../core/src/provider/provider.ts";
+import type { OldProvider } from "../../../core/src/provider/old.ts";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
 import { silentLog } from "../log/log.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
@@ -15,7 +15,7 @@ test("a call that is answered at once is logged at once, and answered without a 
     debug: (facts: object, text: string): void => void lines.push([facts, text]),
   };
   const outcome = { kind: "complete", result: RawJson.fromText('{"content":[]}') } as const;
-  const atOnce: Provider = { listTools: () => [], callTool: () => outcome };
+  const atOnce: OldProvider = { listTools: () => [], callTool: () => outcome };
   const clock = createVirtualClock(1_000_000);
   const ownerOf = (tool: string): { server: string; ownName: string } => ({ server: "one", ownName: tool });
   const provider = withMiddleware(atOnce, [logCalls({ log, clock, ownerOf })], { clock });

@@ -3,9 +3,9 @@ import {
   followFacets,
   followTasks,
   withMiddleware,
-  type Change,
+  type OldChange,
   type CallerInfo,
-  type Provider,
+  type OldProvider,
 } from "@junctor/core/provider";
 import type { ProfileConfig } from "../config/index.ts";
 import {
@@ -27,17 +27,21 @@ interface ProfileParts extends CapParts {
 
 /** The provider of a profile. */
 export interface ProfileStack {
-  readonly provider: Provider;
+  readonly provider: OldProvider;
   /** Follows another config of the profile, or another middleware; callers keep what they have open. */
   use(profile: ProfileConfig): void;
 }
 
 /** Puts names, caps and search of a profile around a provider, which has all that the profile may use. */
-export function createProfileStack(base: Provider, first: ProfileConfig, parts: ProfileParts): ProfileStack {
+export function createProfileStack(
+  base: OldProvider,
+  first: ProfileConfig,
+  parts: ProfileParts,
+): ProfileStack {
   let profile = first;
   let current = build(base, first, parts);
   // The tools of a search stay the same while servers come and go, and with them the prompt that a model has cached.
-  const isHidden = ({ kind, origin }: Change): boolean =>
+  const isHidden = ({ kind, origin }: OldChange): boolean =>
     profile.tools === "search" && profile.pin.length === 0 && kind === "tools" && origin !== undefined;
   return {
     provider: {
@@ -63,9 +67,9 @@ export function createProfileStack(base: Provider, first: ProfileConfig, parts: 
   };
 }
 
-function build(base: Provider, profile: ProfileConfig, parts: ProfileParts): Provider {
+function build(base: OldProvider, profile: ProfileConfig, parts: ProfileParts): OldProvider {
   const { name, rename, pin, tools, budget } = profile;
-  const own = (provider: Provider): Provider => withMiddleware(provider, parts.chain().middlewares);
+  const own = (provider: OldProvider): OldProvider => withMiddleware(provider, parts.chain().middlewares);
   const named = withProfile(base, { rename, pin });
   const byPublicName = createCaps(parts, profile.maxResultTokens);
   const oldNames = new Map(Object.entries(rename).map(([old, name]) => [name, old]));

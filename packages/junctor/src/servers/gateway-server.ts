@@ -8,7 +8,12 @@ import {
   type Tool,
   withMembers,
 } from "@junctor/core/mcp";
-import { createCallContext, type CallContext, type CallerInfo, type Provider } from "@junctor/core/provider";
+import {
+  createCallContext,
+  type CallContext,
+  type CallerInfo,
+  type OldProvider,
+} from "@junctor/core/provider";
 import { createServerNames, withConnectName } from "../catalog/index.ts";
 import { type ServerConfig, parseConfigValue } from "../config/index.ts";
 import type { Pins } from "../lock/index.ts";
@@ -24,7 +29,7 @@ import {
 /** A server of the gateway: an upstream, or a provider of this process. */
 export interface GatewayServer extends Pick<Member, "beginListing"> {
   readonly config: ServerConfig;
-  readonly provider: Provider;
+  readonly provider: OldProvider;
   readonly health: Health;
   /** Whether its tools were ever listed. */
   readonly isListed: boolean;
@@ -132,7 +137,7 @@ interface LocalServerOptions {
 /** A provider of this process: always up, called directly. */
 export function createLocalServer(
   config: ServerConfig,
-  provider: Provider,
+  provider: OldProvider,
   options: LocalServerOptions,
 ): GatewayServer {
   const { name } = config;

@@ -1,15 +1,15 @@
 import type { Catalog } from "@junctor/core/compose";
-import type { Change, Provider } from "@junctor/core/provider";
+import type { OldChange, OldProvider } from "@junctor/core/provider";
 import type { ServerConfig } from "../config/index.ts";
 import type { GatewayLog } from "../log/index.ts";
 import { createLocalServer, type GatewayServer, toLocalConfig } from "./gateway-server.ts";
 
 interface LocalServersOptions {
   /** By name. */
-  readonly providers: { readonly [name: string]: Provider };
+  readonly providers: { readonly [name: string]: OldProvider };
   readonly catalog: Catalog;
   readonly log: GatewayLog;
-  readonly onChange: (change: Change) => void;
+  readonly onChange: (change: OldChange) => void;
 }
 
 /** The providers of this process among the servers of a gateway. */
@@ -55,7 +55,7 @@ export class LocalServers implements Disposable {
     for (const stop of this.#stops) stop();
   }
 
-  #listen(name: string, provider: Provider): void {
+  #listen(name: string, provider: OldProvider): void {
     const { onChange } = this.#options;
     const stop = provider.onChange?.((inner) => onChange({ ...inner, origin: name, inner }));
     if (stop !== undefined) this.#stops.add(stop);

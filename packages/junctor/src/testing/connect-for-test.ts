@@ -2,7 +2,7 @@ import { type Client, connect, type CallOptions } from "@junctor/client";
 import type { Clock } from "@junctor/core/async";
 import type { Revision, Server } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import type { CallContext, CallEvent, Change, Provider, ToolCall } from "@junctor/core/provider";
+import type { CallContext, CallEvent, OldChange, OldProvider, ToolCall } from "@junctor/core/provider";
 import { createServer } from "@junctor/server";
 import { type TestAnswers, type TestQuestion, toHandlers } from "./answers.ts";
 import { failUnanswered } from "./fail-unanswered.ts";
@@ -26,7 +26,7 @@ export interface TestClient extends Client {
   /** All progress and log messages so far, in order. */
   readonly events: readonly CallEvent[];
   /** What the server said has changed so far, such as its list of tools. */
-  readonly changes: readonly Change[];
+  readonly changes: readonly OldChange[];
 }
 
 const optionKeys: KeysOf<TestOptions> = keys("revision answers caller clock");
@@ -43,7 +43,7 @@ const optionKeys: KeysOf<TestOptions> = keys("revision answers caller clock");
  * expect(app.questions).toMatchObject([{ kind: "elicit", params: { message: "Really?" } }]);
  */
 export async function connectForTest(
-  target: Provider | Server,
+  target: OldProvider | Server,
   options: TestOptions = {},
 ): Promise<TestClient> {
   assertKnownKeys("connectForTest", options, optionKeys);
@@ -51,7 +51,7 @@ export async function connectForTest(
   const time = clock === undefined ? {} : { clock };
   const questions: TestQuestion[] = [];
   const events: CallEvent[] = [];
-  const changes: Change[] = [];
+  const changes: OldChange[] = [];
   const hear = (event: CallEvent): void => void events.push(event);
 
   const server = isServer(target) ? target : createServer(target, { name: "test", version: "0.0.0" }, time);
@@ -100,6 +100,6 @@ export async function connectForTest(
   ) as TestClient;
 }
 
-function isServer(target: Provider | Server): target is Server {
+function isServer(target: OldProvider | Server): target is Server {
   return "handle" in target;
 }

@@ -14,8 +14,8 @@ import {
 import {
   type CallContext,
   withContext,
-  type Outcome,
-  type Resumption,
+  type OldOutcome,
+  type Round,
   type ToolOutcome,
   type TaskProvider,
   type TaskState,
@@ -60,15 +60,10 @@ export interface HeldTasks {
   begin(
     client: Client,
     context: CallContext,
-    work: (client: Client, context: CallContext, resumption: undefined) => Promise<ToolOutcome>,
+    work: (client: Client, context: CallContext, round: undefined) => Promise<ToolOutcome>,
   ): Promise<ToolOutcome>;
   /** Resumes a task whose caller brings answers. A refused answer leaves the task as it is. */
-  resume(
-    client: Client,
-    context: CallContext,
-    state: HeldState,
-    resumption: Resumption,
-  ): Promise<ToolOutcome>;
+  resume(client: Client, context: CallContext, state: HeldState, round: Round): Promise<ToolOutcome>;
 }
 
 export function createHeldTasks(options: HeldTasksOptions): HeldTasks {
@@ -120,7 +115,7 @@ async function holdTask(
   { tasks, context, server, clock, taskConnections, maxTotalMs, at }: Holding,
   first: TaskState,
   answered: readonly string[] = [],
-): Promise<Outcome> {
+): Promise<OldOutcome> {
   const { capabilities } = toRelayable(context.capabilities, context.revision);
   const late = new AbortController();
   const stopTimer = clock.timer(maxTotalMs, () =>
@@ -163,7 +158,7 @@ async function holdTask(
   }
 }
 
-function toOutcome(task: TaskState, server: string): Outcome {
+function toOutcome(task: TaskState, server: string): OldOutcome {
   if (task.status === "completed") return { kind: "complete", result: task.result };
   if (task.status === "failed") throw task.error;
   const why = task.message === undefined ? "" : `: ${task.message}`;

@@ -1,7 +1,7 @@
 import type { Client } from "@junctor/client";
 import type { Clock } from "@junctor/core/async";
 import type { ListPart } from "@junctor/core/fit";
-import type { Change } from "@junctor/core/provider";
+import type { OldChange } from "@junctor/core/provider";
 import { type KnownLists, type ListAnswer, type Listed, listParts } from "./known-lists.ts";
 
 export type ListKind = "tools" | "resources" | "prompts";
@@ -124,7 +124,7 @@ export class ListKeeper {
     return this.#askedAt.get(part) ?? 0;
   }
 
-  #heard(listing: Listing, change: Change): void {
+  #heard(listing: Listing, change: OldChange): void {
     if (change.kind === "resource") return this.#options.onResource(change.uri);
     listing.heardOf.add(change.kind);
     if (listing.stopTimer !== undefined) return;

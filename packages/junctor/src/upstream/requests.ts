@@ -4,10 +4,10 @@ import { RpcError, UpstreamError } from "@junctor/core/errors";
 import { toRelayable } from "@junctor/core/mcp";
 import type {
   CallContext,
-  Outcome,
+  OldOutcome,
   PromptRequest,
   ResourceRequest,
-  Resumption,
+  Round,
   ToolOutcome,
   TaskState,
 } from "@junctor/core/provider";
@@ -37,11 +37,7 @@ import type { PooledConnection } from "./pooled-connection.ts";
 import type { UseAt } from "./use-at.ts";
 
 /** A request by a client, on behalf of a caller. */
-type Work = (
-  client: Client,
-  context: CallContext,
-  resumption: Resumption | undefined,
-) => Promise<ToolOutcome>;
+type Work = (client: Client, context: CallContext, round: Round | undefined) => Promise<ToolOutcome>;
 
 export interface RequestsOptions extends HeldTasksOptions {
   readonly parking: Parking;
@@ -62,7 +58,7 @@ export interface RequestsOptions extends HeldTasksOptions {
 interface Attempt {
   readonly client: Client;
   readonly pooled: PooledConnection;
-  readonly resumption: Resumption | undefined;
+  readonly round: Round | undefined;
   readonly context: CallContext;
   readonly work: Work;
 }
@@ -100,59 +96,55 @@ export class Requests {
   }
 
   /** Makes one request for a caller. Most take the short way: the connection for everyone is up, and nothing can be asked on it. */
-  make(given: Resumption | undefined, context: CallContext, work: Work): Awaitable<ToolOutcome> {
+  make(given: Round | undefined, context: CallContext, work: Work): Awaitable<ToolOutcome> {
     const { parking, pool, isOne, here, useAt } = this.#options;
-    let resumption = given;
+    let round = given;
     if (given !== undefined) {
       const { state } = given;
       const isParked = isParkedState(state);
       const at = isParked ? state.at : heldAt(state);
       if (at !== undefined && at !== here) return resumeAt(at, given, { context, work, useAt });
       if (isParked) return parking.resume(state, given, context);
-      if (at !== undefined) resumption = arrived(given);
+      if (at !== undefined) round = arrived(given);
     }
     const pooled = isOne ? pool.everyone : pool.find(context);
     const client = pooled?.client;
     if (pooled === undefined || client === undefined || this.#mayPark(pooled, context))
-      return this.#makeLater(resumption, context, work);
-    const attempt = { client, pooled, resumption, context, work };
+      return this.#makeLater(round, context, work);
+    const attempt = { client, pooled, round, context, work };
     if (pooled === pool.everyone) return this.#attempt(attempt);
     const { owner, declares } = pooled.audience;
     // A connection that callers share on which nothing can be asked needs no lease: it is only kept open meanwhile.
     if (owner !== undefined || declares.key !== "" || pooled.isEnding)
-      return this.#makeLater(resumption, context, work);
+      return this.#makeLater(round, context, work);
     const release = pool.keep(pooled);
     if (context.session !== undefined) pooled.sessions.add(context.session);
     return this.#attempt(attempt).finally(release);
   }
 
   /** Reads a resource. Only tools have tasks, so the outcome is never one. */
-  read(request: ResourceRequest, context: CallContext): Awaitable<Outcome> {
-    return this.make(request.resumption, context, async ({ resources }, served, resumption) => {
+  read(request: ResourceRequest, context: CallContext): Awaitable<OldOutcome> {
+    return this.make(request.round, context, async ({ resources }, served, round) => {
       if (resources === undefined) throw lacks(this.#options.server, "resources");
-      return resources.readResource({ ...request, resumption }, served);
-    }) as Awaitable<Outcome>;
+      return resources.readResource({ ...request, round }, served);
+    }) as Awaitable<OldOutcome>;
   }
 
-  getPrompt(request: PromptRequest, context: CallContext): Awaitable<Outcome> {
-    return this.make(request.resumption, context, async ({ prompts }, served, resumption) => {
+  getPrompt(request: PromptRequest, context: CallContext): Awaitable<OldOutcome> {
+    return this.make(request.round, context, async ({ prompts }, served, round) => {
       if (prompts === undefined) throw lacks(this.#options.server, "prompts");
-      return prompts.getPrompt({ ...request, resumption }, served);
-    }) as Awaitable<Outcome>;
+      return prompts.getPrompt({ ...request, round }, served);
+    }) as Awaitable<OldOutcome>;
   }
 
-  async #makeLater(
-    resumption: Resumption | undefined,
-    context: CallContext,
-    work: Work,
-  ): Promise<ToolOutcome> {
+  async #makeLater(round: Round | undefined, context: CallContext, work: Work): Promise<ToolOutcome> {
     const { pool, parking, server, isOne } = this.#options;
     if (isOne) await pool.everyone.connection.whenUp(context.signal);
     const invoke = async (served: CallContext): Promise<ToolOutcome> => {
       const { client, pooled, release } = await pool.lend(served, served.signal);
       let isOver = false;
       try {
-        const outcome = await this.#attempt({ client, pooled, resumption, context: served, work });
+        const outcome = await this.#attempt({ client, pooled, round, context: served, work });
         isOver = true;
         return outcome;
       } catch (error) {
@@ -175,10 +167,10 @@ export class Requests {
 
   #attempt(attempt: Attempt): Promise<ToolOutcome> {
     const { server } = this.#options;
-    const { client, resumption, context, work, pooled } = attempt;
+    const { client, round, context, work, pooled } = attempt;
     const holder = context.caller ?? context.session;
     if (this.#underway.refusal(holder) !== undefined) return Promise.reject(tooBusy(server));
-    const unwrapped = resumption === undefined ? undefined : unwrap(resumption, client, this.#options);
+    const unwrapped = round === undefined ? undefined : unwrap(round, client, this.#options);
     this.#underway.add(holder);
     const sent = context.observation?.sent(pooled.era);
     const over = (outcome: ToolOutcome | undefined, error?: unknown): void => {
@@ -232,26 +224,22 @@ export class Requests {
 /** Resumes a call that waits at another replica. */
 async function resumeAt(
   at: string,
-  resumption: Resumption,
+  round: Round,
   { context, work, useAt }: Pick<Attempt, "context" | "work"> & Pick<RequestsOptions, "useAt">,
 ): Promise<ToolOutcome> {
   const outcome = await useAt(
     at,
     context,
-    (client) => work(client, context, toRemoteRound(resumption)),
+    (client) => work(client, context, toRemoteRound(round)),
     (server) => abandonedCall(server, "the replica that it waited in is gone"),
   );
   return outcome.kind === "input_required" ? fromRemoteRound(outcome) : outcome;
 }
 
 /** A resumption as the server of a client takes it. */
-function unwrap(
-  resumption: Resumption,
-  client: Client,
-  { here, server }: RequestsOptions,
-): Resumption | undefined {
+function unwrap(round: Round, client: Client, { here, server }: RequestsOptions): Round | undefined {
   const isOther = here !== undefined && isRemote(client);
-  return isOther ? toRemoteRound(resumption) : unwrapState(resumption, server);
+  return isOther ? toRemoteRound(round) : unwrapState(round, server);
 }
 
 /** An outcome that is not the end, as it leaves the gateway. */

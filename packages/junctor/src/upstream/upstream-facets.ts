@@ -1,7 +1,7 @@
 import { timedOut, waitFor } from "@junctor/core/async";
 import { NotFoundError, RpcError, rpcCodes } from "@junctor/core/errors";
 import type { Skill } from "@junctor/core/mcp";
-import type { CallContext, Provider } from "@junctor/core/provider";
+import type { CallContext, OldProvider } from "@junctor/core/provider";
 import { lacks } from "./held-task.ts";
 import type { Loan } from "./pool.ts";
 import type { PooledConnection } from "./pooled-connection.ts";
@@ -24,7 +24,7 @@ interface UpstreamFacetsOptions extends Pick<
 /** The resources, prompts, completion and skills of a server behind the gateway, and the way to its tasks. */
 export function createUpstreamFacets(options: UpstreamFacetsOptions): {
   readonly [Facet in "resources" | "prompts" | "completion" | "skills" | "methods"]: NonNullable<
-    Provider[Facet]
+    OldProvider[Facet]
   >;
 } & { readonly useTask: UseTask } {
   const { server, clock, pool, lists, requests, toFailure, onEnded, taskConnections } = options;

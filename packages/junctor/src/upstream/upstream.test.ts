@@ -13,7 +13,7 @@ import { ClosedError } from "../../../core/src/errors/closed-error.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { ClientCapabilities } from "../../../core/src/mcp/types.ts";
 import { type CallContext, createCallContext } from "../../../core/src/provider/context.ts";
-import type { ToolOutcome } from "../../../core/src/provider/provider.ts";
+import type { ToolOutcome } from "../../../core/src/provider/old.ts";
 import { Parking } from "../bridge/parking.ts";
 import type { ServerConfig } from "../config/config.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";

@@ -6,9 +6,9 @@ import type { ListPart } from "@junctor/core/fit";
 import type { CacheHints } from "@junctor/core/mcp";
 import type {
   CallContext,
-  Change,
+  OldChange,
   CallerInfo,
-  Provider,
+  OldProvider,
   ToolCall,
   ToolOutcome,
 } from "@junctor/core/provider";
@@ -91,15 +91,15 @@ interface UpstreamOptions {
  * It has many members because it is the front of four parts, which do the work: the pool of its connections, its lists, its
  * requests and its other facets.
  */
-export class Upstream implements Provider, AsyncDisposable {
+export class Upstream implements OldProvider, AsyncDisposable {
   /** Settings that only change how things are listed may be replaced while the server runs. */
   config: ServerConfig;
-  readonly resources: NonNullable<Provider["resources"]>;
-  readonly prompts: NonNullable<Provider["prompts"]>;
-  readonly completion: NonNullable<Provider["completion"]>;
+  readonly resources: NonNullable<OldProvider["resources"]>;
+  readonly prompts: NonNullable<OldProvider["prompts"]>;
+  readonly completion: NonNullable<OldProvider["completion"]>;
   readonly tasks: UpstreamTasks;
-  readonly skills: NonNullable<Provider["skills"]>;
-  readonly methods: NonNullable<Provider["methods"]>;
+  readonly skills: NonNullable<OldProvider["skills"]>;
+  readonly methods: NonNullable<OldProvider["methods"]>;
   readonly pool: Pool;
   readonly #options: UpstreamOptions;
   readonly #clock: Clock;
@@ -203,7 +203,7 @@ export class Upstream implements Provider, AsyncDisposable {
   }
 
   /** Itself. Of a server of this process, the provider is another object. */
-  get provider(): Provider {
+  get provider(): OldProvider {
     return this;
   }
 
@@ -274,7 +274,7 @@ export class Upstream implements Provider, AsyncDisposable {
   }
 
   /** A caller hears the announcements of its own connection; those of the connection for everyone only where its own connection lists or watches nothing. */
-  mayHear({ connection, kind }: Change, caller: CallerInfo): boolean {
+  mayHear({ connection, kind }: OldChange, caller: CallerInfo): boolean {
     const own = this.pool.find(caller);
     if (connection === undefined || own === connection) return true;
     if (connection !== this.pool.everyone) return false;
@@ -302,8 +302,8 @@ export class Upstream implements Provider, AsyncDisposable {
   /** Makes a call. A tool that a 2025-11-25 server runs as a task only is called as one, and waited for. */
   #make(call: ToolCall): (context: CallContext) => Promise<ToolOutcome> | ToolOutcome {
     return (context) =>
-      this.#requests.make(call.resumption, context, (client, served, resumption) => {
-        const made = resumption === call.resumption ? call : { ...call, resumption };
+      this.#requests.make(call.round, context, (client, served, round) => {
+        const made = round === call.round ? call : { ...call, round };
         const declares = served.capabilities.extensions !== undefined && knowsTasks(served);
         const callOldTask = client.callOldTask?.bind(client);
         if (callOldTask === undefined) {

@@ -3,7 +3,7 @@ import { NotFoundError } from "../../../core/src/errors/not-found-error.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { withMiddleware } from "../../../core/src/provider/middleware.ts";
-import type { Provider } from "../../../core/src/provider/provider.ts";
+import type { OldProvider } from "../../../core/src/provider/old.ts";
 import { createRegistry, type Registry } from "../registry/registry.ts";
 import { allowTools } from "./allow-list.ts";
 
@@ -15,7 +15,7 @@ function createTools(): Registry {
   return registry;
 }
 
-async function namesOf(provider: Provider): Promise<readonly string[]> {
+async function namesOf(provider: OldProvider): Promise<readonly string[]> {
   return (await provider.listTools(context)).map(({ name }) => name);
 }
 
@@ -50,7 +50,7 @@ describe("allowTools", () => {
   test("judges a list that can change each time", async () => {
     const inputSchema = { type: "object" };
     const tools = [{ name: "read", inputSchema }];
-    const changing: Provider = { ...createTools(), listTools: () => tools };
+    const changing: OldProvider = { ...createTools(), listTools: () => tools };
     const provider = withMiddleware(changing, [allowTools({ deny: ["delete"] })]);
     expect(await namesOf(provider)).toEqual(["read"]);
     tools.push({ name: "delete", inputSchema }, { name: "write", inputSchema });

@@ -9,7 +9,7 @@ import type { AuditRecord } from "../../../core/src/provider/audit.ts";
 import { failure } from "../../../core/src/provider/content.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { type Middleware, withMiddleware } from "../../../core/src/provider/middleware.ts";
-import type { Provider } from "../../../core/src/provider/provider.ts";
+import type { OldProvider } from "../../../core/src/provider/old.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { createRegistry } from "../registry/registry.ts";
 import { allowTools } from "./allow-list.ts";
@@ -46,7 +46,7 @@ function audited(options: Partial<AuditLogOptions> = {}, inner: readonly Middlew
   return { clock, records, provider };
 }
 
-async function call(provider: Provider, name: string, args = "{}"): Promise<unknown> {
+async function call(provider: OldProvider, name: string, args = "{}"): Promise<unknown> {
   return provider.callTool({ name, arguments: RawJson.fromText(args) }, createCallContext());
 }
 
@@ -172,11 +172,8 @@ describe("auditLog", () => {
     const { provider, records } = audited();
     await call(provider, "ask");
     const answers = { sure: RawJson.fromValue({ action: "accept", content: {} }) };
-    const resumption = { answers, state: 1 };
-    await provider.callTool(
-      { name: "ask", arguments: RawJson.fromText("{}"), resumption },
-      createCallContext(),
-    );
+    const round = { answers, state: 1 };
+    await provider.callTool({ name: "ask", arguments: RawJson.fromText("{}"), round }, createCallContext());
     expect(records.map(({ outcome }) => outcome)).toEqual(["input_required", "ok"]);
     expect(new Set(records.map((record) => record.call)).size).toBe(2);
   });

@@ -8,14 +8,14 @@ import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
 import { withMiddleware } from "../../../core/src/provider/middleware.ts";
-import type { Outcome, ToolOutcome } from "../../../core/src/provider/provider.ts";
+import type { OldOutcome, ToolOutcome } from "../../../core/src/provider/old.ts";
 import { redact, type RedactOptions } from "./redact.ts";
 
 const call = { name: "t", arguments: RawJson.fromText("{}") };
 const email: RedactOptions = { patterns: ["email"] };
 
 async function end(
-  work: (context: CallContext) => Outcome | Promise<Outcome>,
+  work: (context: CallContext) => OldOutcome | Promise<OldOutcome>,
   options: RedactOptions,
   context: CallContext = createCallContext(),
 ): Promise<ToolOutcome> {
@@ -119,11 +119,11 @@ describe("what else the caller is told", () => {
     expect(asked).toEqual(inputRequired({ sure: elicit("Write to [redacted]?", {}) }, { to: "a@b.de" }));
   });
 
-  const done: Outcome = { kind: "complete", result: RawJson.fromText("{}") };
+  const done: OldOutcome = { kind: "complete", result: RawJson.fromText("{}") };
   async function heard(events: readonly CallEvent[], options: RedactOptions): Promise<readonly CallEvent[]> {
     const told: CallEvent[] = [];
     const context = createCallContext({ emit: async (event) => void told.push(event) });
-    const emitAll = async ({ emit }: CallContext): Promise<Outcome> => {
+    const emitAll = async ({ emit }: CallContext): Promise<OldOutcome> => {
       for (const event of events) await emit(event);
       return done;
     };

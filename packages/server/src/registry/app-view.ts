@@ -5,7 +5,7 @@ import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
 import {
   createChangeSource,
   toResourceContents,
-  type Change,
+  type OldChange,
   type ResourceProvider,
 } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
@@ -77,7 +77,7 @@ interface ViewFiles extends ResourceProvider {
   readonly size: number;
   /** Throws for another view at the same URI. */
   add(view: AppView): void;
-  onChange(listener: (change: Change) => void): () => void;
+  onChange(listener: (change: OldChange) => void): () => void;
 }
 
 export function createViewFiles(): ViewFiles {

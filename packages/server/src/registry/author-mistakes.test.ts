@@ -16,7 +16,7 @@ import {
   text,
 } from "../../../core/src/provider/content.ts";
 import { type Middleware, withMiddleware } from "../../../core/src/provider/middleware.ts";
-import type { Provider } from "../../../core/src/provider/provider.ts";
+import type { OldProvider } from "../../../core/src/provider/old.ts";
 import { createServer, type ServerInfo, type ServerOptions } from "../wire/server.ts";
 import { type Completer, createCompletionRegistry } from "./completion.ts";
 import type { ToolContext } from "./event.ts";
@@ -358,7 +358,7 @@ test.each<[what: string, use: (context: ToolContext) => unknown, message: string
 test("a prompt of another provider that cannot be listed is left out, and the others are listed", async () => {
   const registry = createRegistry();
   const listed = [{ name: "bad", arguments: z.object({}) }, { name: "good" }];
-  const provider: Provider = {
+  const provider: OldProvider = {
     listTools: (context) => registry.listTools(context),
     callTool: (call, context) => registry.callTool(call, context),
     prompts: { listPrompts: async () => wrong(listed), getPrompt: () => Promise.reject(new Error("none")) },

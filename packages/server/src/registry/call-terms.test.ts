@@ -5,16 +5,16 @@ import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
 import { type Middleware, withMiddleware } from "../../../core/src/provider/middleware.ts";
-import type { Provider, ToolCall, ToolOutcome } from "../../../core/src/provider/provider.ts";
+import type { OldProvider, ToolCall, ToolOutcome } from "../../../core/src/provider/old.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 
 const made: ToolCall = { name: "t", arguments: RawJson.fromText("{}") };
 const done: ToolOutcome = { kind: "complete", result: RawJson.fromText('{"content":[]}') };
 const limit = (timeoutMs: number): Middleware => ({ beforeCall: (call) => ({ ...call, timeoutMs }) });
 
-type Work = (call: ToolCall, context: CallContext) => ReturnType<Provider["callTool"]>;
+type Work = (call: ToolCall, context: CallContext) => ReturnType<OldProvider["callTool"]>;
 
-function providing(callTool: Work): Provider {
+function providing(callTool: Work): OldProvider {
   return { listTools: () => [], callTool };
 }
 
@@ -58,7 +58,7 @@ describe("a call with a time limit", () => {
     expect([clock.sleeping, listeners()]).toEqual([0, 0]);
   });
 
-  test.each<[string, () => ReturnType<Provider["callTool"]>]>([
+  test.each<[string, () => ReturnType<OldProvider["callTool"]>]>([
     ["answers at once", () => done],
     ["answers later", async () => done],
     ["rejects", () => Promise.reject(new Error("no"))],
@@ -143,15 +143,15 @@ describe("a call with a time limit", () => {
 
   test("has the whole time in each round", async () => {
     const clock = createVirtualClock();
-    const asking = providing(async ({ resumption }) => {
+    const asking = providing(async ({ round }) => {
       await new Promise<void>((resolve) => void clock.timer(80, resolve));
-      return resumption === undefined ? inputRequired({ sure: elicit("Sure?", {}) }, 1) : done;
+      return round === undefined ? inputRequired({ sure: elicit("Sure?", {}) }, 1) : done;
     });
     const provider = withMiddleware(asking, [limit(100)], { clock });
-    for (const resumption of [undefined, { answers: {}, state: 1 }]) {
-      const outcome = provider.callTool({ ...made, resumption }, createCallContext());
+    for (const round of [undefined, { answers: {}, state: 1 }]) {
+      const outcome = provider.callTool({ ...made, round }, createCallContext());
       await clock.advance(80);
-      expect(await outcome).toMatchObject({ kind: resumption === undefined ? "input_required" : "complete" });
+      expect(await outcome).toMatchObject({ kind: round === undefined ? "input_required" : "complete" });
     }
     expect(clock.sleeping).toBe(0);
   });
@@ -196,7 +196,7 @@ describe("what a call emits", () => {
     return done;
   });
 
-  async function heard(provider: Provider): Promise<readonly CallEvent[]> {
+  async function heard(provider: OldProvider): Promise<readonly CallEvent[]> {
     const events: CallEvent[] = [];
     await provider.callTool(made, createCallContext({ emit: async (event) => void events.push(event) }));
     return events;

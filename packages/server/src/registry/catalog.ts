@@ -1,4 +1,4 @@
-import { createChangeSource, type ChangeSource, type Change } from "@junctor/core/provider";
+import { createChangeSource, type ChangeSource, type OldChange } from "@junctor/core/provider";
 
 /** Things registered under a name, in the order they came, and the list that callers see. */
 export interface NamedEntries<Entry, Shown> extends Pick<ChangeSource, "onChange"> {
@@ -14,7 +14,7 @@ export interface NamedEntries<Entry, Shown> extends Pick<ChangeSource, "onChange
 /** An empty catalog whose changes are reported as `change`. */
 export function createNamedEntries<Entry, Shown>(
   what: string,
-  change: Change,
+  change: OldChange,
   toShown: (entry: Entry) => Shown,
 ): NamedEntries<Entry, Shown> {
   const entries = new Map<string, Entry>();

@@ -21,8 +21,8 @@ describe("a handler's context", () => {
   });
 
   test("has the answers and the state of earlier rounds", () => {
-    const resumption = { answers: { sure: RawJson.fromText('{"action":"accept"}') }, state: { round: 1 } };
-    const context = toToolContext({ name: "t", arguments: noArguments, resumption }, createCallContext());
+    const round = { answers: { sure: RawJson.fromText('{"action":"accept"}') }, state: { round: 1 } };
+    const context = toToolContext({ name: "t", arguments: noArguments, round }, createCallContext());
     expect(context.answers.elicited("sure")).toEqual({ action: "accept", content: {} });
     expect(context.state).toEqual({ round: 1 });
   });

@@ -6,7 +6,7 @@ import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
 import { text } from "../../../core/src/provider/content.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
-import type { Change } from "../../../core/src/provider/provider.ts";
+import type { OldChange } from "../../../core/src/provider/old.ts";
 import { createPromptRegistry, type PromptOutput, type PromptRegistry } from "./prompts.ts";
 
 const context = createCallContext();
@@ -70,8 +70,8 @@ describe("a prompt", () => {
     });
     expect(await get(prompts, "greet")).toMatchObject({ kind: "input_required", state: { round: 1 } });
     const who = RawJson.fromValue({ action: "accept", content: { name: "Ada" } });
-    const resumption = { answers: { who }, state: { round: 1 } };
-    const outcome = await prompts.getPrompt({ name: "greet", arguments: {}, resumption }, context);
+    const round = { answers: { who }, state: { round: 1 } };
+    const outcome = await prompts.getPrompt({ name: "greet", arguments: {}, round }, context);
     expect(outcome.kind === "complete" && outcome.result.value).toEqual({
       messages: [{ role: "user", content: text('Greet Ada {"round":1}') }],
     });
@@ -100,7 +100,7 @@ describe("a prompt registry", () => {
 
   test("reports a change when a prompt comes or goes", async () => {
     const prompts = promptsOf("x");
-    const seen: Change[] = [];
+    const seen: OldChange[] = [];
     prompts.onChange((change) => seen.push(change));
     prompts.unregister("p");
     await Promise.resolve();

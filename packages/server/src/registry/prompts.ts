@@ -13,9 +13,9 @@ import {
   text,
   type CallContext,
   withContext,
-  type Change,
+  type OldChange,
   type InputRequired,
-  type Outcome,
+  type OldOutcome,
   type PromptProvider,
   type PromptRequest,
 } from "@junctor/core/provider";
@@ -49,7 +49,7 @@ export interface PromptRegistry extends PromptProvider {
   register(name: string, spec: Omit<Prompt, "name">, handler: PromptHandler): void;
   /** Removes a prompt; false when there was none. */
   unregister(name: string): boolean;
-  onChange(listener: (change: Change) => void): () => void;
+  onChange(listener: (change: OldChange) => void): () => void;
 }
 
 interface PromptEntry {
@@ -82,13 +82,13 @@ export function createPromptRegistry(): PromptRegistry {
     },
     unregister: (name) => catalog.remove(name),
     listPrompts: () => Promise.resolve(catalog.list()),
-    getPrompt: async (request: PromptRequest, context): Promise<Outcome> => {
+    getPrompt: async (request: PromptRequest, context): Promise<OldOutcome> => {
       const entry = catalog.entries.get(request.name);
       if (entry === undefined) throw new NotFoundError("prompt", request.name);
       assertArguments(entry.prompt, request.arguments);
-      const { resumption } = request;
-      const answers = resumption === undefined ? noAnswers : readAnswers(resumption);
-      const own = withContext(context, { answers, state: resumption?.state });
+      const { round } = request;
+      const answers = round === undefined ? noAnswers : readAnswers(round);
+      const own = withContext(context, { answers, state: round?.state });
       const output = await entry.handler(request.arguments, own);
       if (isInputRequired(output)) return output;
       return { kind: "complete", result: RawJson.fromValue(toPromptResult(output, entry.prompt)) };

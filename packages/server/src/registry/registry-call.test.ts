@@ -9,7 +9,7 @@ import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
 import { failure, image, structured, text } from "../../../core/src/provider/content.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
-import type { Resumption } from "../../../core/src/provider/provider.ts";
+import type { Round } from "../../../core/src/provider/old.ts";
 import type { HandlerResult, ToolHandler } from "./event.ts";
 import { createRegistry, type RegistryOptions } from "./registry.ts";
 import type { SchemaSource } from "./schema.ts";
@@ -20,13 +20,13 @@ interface Case {
   readonly spec?: ToolSpec<SchemaSource>;
   readonly options?: RegistryOptions;
   readonly context?: Partial<CallContext>;
-  readonly resumption?: Resumption;
+  readonly round?: Round;
 }
 
-async function run({ handler, spec = {}, options, context, resumption }: Case): Promise<unknown> {
+async function run({ handler, spec = {}, options, context, round }: Case): Promise<unknown> {
   const registry = createRegistry(options);
   registry.register("tool", spec, handler as ToolHandler<unknown>);
-  const call = { name: "tool", arguments: RawJson.fromText("{}"), resumption };
+  const call = { name: "tool", arguments: RawJson.fromText("{}"), round };
   const outcome = await registry.callTool(call, createCallContext(context));
   return outcome.kind === "complete" ? outcome.result.value : outcome;
 }
@@ -95,7 +95,7 @@ describe("a handler", () => {
         : `${answers.elicited("name")?.action ?? ""} ${JSON.stringify(state)}`;
     expect(await run({ handler })).toEqual(inputRequired({ name: elicit("Name?", {}) }, { step: 1 }));
     const answers = { name: RawJson.fromText('{"action":"decline"}') };
-    expect(await run({ handler, resumption: { answers, state: { step: 1 } } })).toEqual({
+    expect(await run({ handler, round: { answers, state: { step: 1 } } })).toEqual({
       content: [text('decline {"step":1}')],
     });
   });

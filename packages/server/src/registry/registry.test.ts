@@ -7,7 +7,7 @@ import { NotFoundError } from "../../../core/src/errors/not-found-error.ts";
 import { SchemaError } from "../../../core/src/errors/schema-error.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
-import type { Change } from "../../../core/src/provider/provider.ts";
+import type { OldChange } from "../../../core/src/provider/old.ts";
 import { createPromptRegistry } from "./prompts.ts";
 import { createRegistry, type Registry } from "./registry.ts";
 import { createResourceRegistry } from "./resources.ts";
@@ -124,7 +124,7 @@ describe("unregistering", () => {
 describe("changes", () => {
   test("of many tools at once are reported once, and none to those who stopped listening", async () => {
     const registry = createRegistry();
-    const [seen, unseen]: [Change[], Change[]] = [[], []];
+    const [seen, unseen]: [OldChange[], OldChange[]] = [[], []];
     registry.onChange?.((change) => seen.push(change));
     registry.onChange?.((change) => unseen.push(change))();
     registry.register("a", {}, () => "");
@@ -138,7 +138,7 @@ describe("changes", () => {
   test("of its resources and prompts are reported too", async () => {
     const resources = createResourceRegistry();
     const prompts = createPromptRegistry();
-    const seen: Change[] = [];
+    const seen: OldChange[] = [];
     createRegistry({ resources, prompts }).onChange?.((change) => seen.push(change));
     prompts.register("p", {}, () => "");
     resources.updated("a:1");

@@ -17,9 +17,9 @@ import {
   failure,
   type CallContext,
   withContext,
-  type Change,
+  type OldChange,
   type CompletionProvider,
-  type Provider,
+  type OldProvider,
   type ToolCall,
   type ToolOutcome,
 } from "@junctor/core/provider";
@@ -74,7 +74,7 @@ const registryOptionKeys: KeysOf<RegistryOptions> = keys(
 );
 
 /** Tools living in this process. Made by {@link createRegistry}. */
-export interface Registry extends Provider {
+export interface Registry extends OldProvider {
   /**
    * Adds a tool that can run as a task: its caller gets an id at once, and asks for the result later. Register the first such
    * tool before `createServer`, or give the registry `tasks`: a server offers what its provider has when it is made.
@@ -228,7 +228,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
       if (entry === undefined) return Promise.reject(new NotFoundError("tool", call.name));
       return rescued(call, context, () => run(entry, call, context));
     },
-    onChange: (listener: (change: Change) => void) => {
+    onChange: (listener: (change: OldChange) => void) => {
       const sources = [catalog, options.resources, prompts, skills, views];
       const stops = sources.map((source) => source?.onChange?.(listener));
       return () => stops.forEach((stop) => stop?.());
@@ -271,10 +271,10 @@ function assertOptions(options: RegistryOptions): void {
 }
 
 /** The context a handler gets: the call's own, with the answers of earlier rounds and two ways to emit. */
-export function toToolContext({ resumption }: ToolCall, context: CallContext): ToolContext {
+export function toToolContext({ round }: ToolCall, context: CallContext): ToolContext {
   return withContext(context, {
-    answers: resumption === undefined ? noAnswers : readAnswers(resumption),
-    state: resumption?.state,
+    answers: round === undefined ? noAnswers : readAnswers(round),
+    state: round?.state,
     canShow: () => canShowViews(context.capabilities),
     progress: (progress: number, total?: number, message?: string) => {
       // Any number will do: one that cannot be sent, such as that of a division by zero, is mended when it is sent.

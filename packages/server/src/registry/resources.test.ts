@@ -5,7 +5,7 @@ import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
-import type { Change } from "../../../core/src/provider/provider.ts";
+import type { OldChange } from "../../../core/src/provider/old.ts";
 import { createResourceRegistry, type ReadResult, type ResourceRegistry } from "./resources.ts";
 
 const context = createCallContext();
@@ -21,8 +21,8 @@ function resourcesOf(result: ReadResult, mimeType?: string): ResourceRegistry {
   return resources;
 }
 
-function listen(resources: ResourceRegistry): Change[] {
-  const seen: Change[] = [];
+function listen(resources: ResourceRegistry): OldChange[] {
+  const seen: OldChange[] = [];
   resources.onChange((change) => seen.push(change));
   return seen;
 }
@@ -57,8 +57,8 @@ describe("reading a resource", () => {
         : inputRequired({ sure: elicit("Sure?", {}) }, 7),
     );
     expect(await read(resources, "a:1")).toMatchObject({ kind: "input_required", state: 7 });
-    const resumption = { answers: { sure: RawJson.fromText('{"action":"accept"}') }, state: 7 };
-    const outcome = await resources.readResource({ uri: "a:1", resumption }, context);
+    const round = { answers: { sure: RawJson.fromText('{"action":"accept"}') }, state: 7 };
+    const outcome = await resources.readResource({ uri: "a:1", round }, context);
     expect(outcome.kind === "complete" && outcome.result.value).toEqual({
       contents: [{ uri: "a:1", text: "state 7" }],
     });

@@ -19,9 +19,9 @@ import {
   toResourceContents,
   type CallContext,
   withContext,
-  type Change,
+  type OldChange,
   type InputRequired,
-  type Outcome,
+  type OldOutcome,
   type ResourceProvider,
   type ResourceRequest,
 } from "@junctor/core/provider";
@@ -63,7 +63,7 @@ export interface ResourceRegistry extends ResourceProvider {
   unregister(uriOrTemplate: string): boolean;
   /** Tells those who subscribed to a resource that it changed. */
   updated(uri: string): void;
-  onChange(listener: (change: Change) => void): () => void;
+  onChange(listener: (change: OldChange) => void): () => void;
 }
 
 interface ResourceEntry {
@@ -131,10 +131,10 @@ export function createResourceRegistry(): ResourceRegistry {
     updated: (uri) => updates.report({ kind: "resource", uri }),
     listResources: () => Promise.resolve(plain.list()),
     listTemplates: () => Promise.resolve(templates.list()),
-    readResource: async ({ uri, resumption }: ResourceRequest, context): Promise<Outcome> => {
+    readResource: async ({ uri, round }: ResourceRequest, context): Promise<OldOutcome> => {
       const { read, variables, mimeType } = find(uri);
-      const answers = resumption === undefined ? noAnswers : readAnswers(resumption);
-      const value = await read(withContext(context, { uri, variables, answers, state: resumption?.state }));
+      const answers = round === undefined ? noAnswers : readAnswers(round);
+      const value = await read(withContext(context, { uri, variables, answers, state: round?.state }));
       if (isInputRequired(value)) return value;
       return { kind: "complete", result: RawJson.fromValue({ contents: toContents(value, uri, mimeType) }) };
     },

@@ -14,7 +14,7 @@ import {
   nothing,
   withContext,
   type Answers,
-  type Resumption,
+  type Round,
   type ToolOutcome,
   type TaskOutcome,
 } from "@junctor/core/provider";
@@ -41,7 +41,7 @@ export type TaskHandler<Arguments, Result = HandlerResult> = (
 
 /** One attempt to run a handler in a task. */
 type TaskAttempt = (
-  resumption: Resumption | undefined,
+  round: Round | undefined,
   context: CallContext,
   run: TaskRun,
 ) => Promise<ToolOutcome> | ToolOutcome;
@@ -58,19 +58,19 @@ export function knowsTasks({ capabilities }: CallContext): boolean {
 /** Starts a handler as a task. A handler that returns questions runs again with the answers, as it does outside of tasks. */
 export function startTask(
   tasks: MemoryTasks,
-  first: Resumption | undefined,
+  first: Round | undefined,
   context: CallContext,
   attempt: TaskAttempt,
 ): TaskOutcome {
   const work = async (run: TaskRun): Promise<RawJson> => {
     const own = toOwnContext(context, run);
-    let resumption = first;
+    let round = first;
     for (;;) {
-      const outcome = await attempt(resumption, own, run);
+      const outcome = await attempt(round, own, run);
       if (outcome.kind === "complete") return outcome.result;
       if (outcome.kind === "task") throw new TypeError("A task cannot end with another task");
       const latest = await askIn(run, outcome.asks, context);
-      resumption = { answers: { ...resumption?.answers, ...latest }, latest, state: outcome.state };
+      round = { answers: { ...round?.answers, ...latest }, latest, state: outcome.state };
       run.signal.throwIfAborted();
     }
   };

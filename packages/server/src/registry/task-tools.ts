@@ -71,8 +71,8 @@ export function createTaskTools({ tasks: given, findJob, clock = systemClock }: 
       });
     }
     if (!knowsTasks(context)) return run(call, context);
-    return startTask(store(), call.resumption, context, async (resumption, own, running) =>
-      run({ ...call, resumption }, own, running),
+    return startTask(store(), call.round, context, async (round, own, running) =>
+      run({ ...call, round }, own, running),
     );
   };
 

@@ -7,7 +7,7 @@ import { type LegacyRevision, legacyRevisions } from "../../../core/src/mcp/revi
 import type { Server } from "../../../core/src/mcp/server.ts";
 import type { Question } from "../../../core/src/mcp/types.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
-import type { Provider } from "../../../core/src/provider/provider.ts";
+import type { OldProvider } from "../../../core/src/provider/old.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import type { ToolHandler } from "../registry/event.ts";
 import { createPromptRegistry } from "../registry/prompts.ts";
@@ -184,10 +184,10 @@ describe("a tool that asks a legacy client", () => {
   });
 
   test("whose server is not reached with the answers has reached it before, and says so", async () => {
-    const provider: Provider = {
+    const provider: OldProvider = {
       listTools: () => [],
-      callTool: ({ resumption }) => {
-        if (resumption === undefined) return { kind: "input_required", asks: { name: elicit("Name?", {}) } };
+      callTool: ({ round }) => {
+        if (round === undefined) return { kind: "input_required", asks: { name: elicit("Name?", {}) } };
         const facts = { server: "up", delivery: "not_sent" } as const;
         throw new UpstreamError("unavailable", "up is not available, and the call was not sent.", facts);
       },

@@ -21,8 +21,8 @@ import type {
   CallContext,
   Answers,
   InputRequired,
-  Outcome,
-  Resumption,
+  OldOutcome,
+  Round,
   ToolOutcome,
 } from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
@@ -41,7 +41,7 @@ export interface InteractionOptions {
 }
 
 /** One attempt at a request, with what is known from earlier rounds. */
-export type RoundAttempt = (resumption: Resumption | undefined) => Awaitable<ToolOutcome>;
+export type RoundAttempt = (round: Round | undefined) => Awaitable<ToolOutcome>;
 
 /** How an interactive request ends on the wire: with the provider's result, or with one that asks for input or names a task. */
 interface Interacted {
@@ -73,15 +73,15 @@ function interactModern(
 ): Awaitable<Interacted> {
   const toOwnBinding = (): string => toBinding(wire.caller, request.method, request.params);
   const { observation } = wire;
-  const resumption = readRetry(request, wire, seal, toOwnBinding);
-  return andThen(settled(attempt(resumption)), (outcome) => {
+  const round = readRetry(request, wire, seal, toOwnBinding);
+  return andThen(settled(attempt(round)), (outcome) => {
     if (outcome.kind === "complete") return outcome;
     if (outcome.kind === "task")
       return { kind: "task", result: toCreatedTask(outcome.task, seal, wire.caller) };
     const { asks, state, keepsAnswers = true } = outcome;
     const missing = lackingAny(asks, wire.era.kind === "modern" ? wire.era.capabilities : {});
     if (missing !== undefined) throw missingCapability(missing);
-    const given = keepsAnswers ? Object.entries(resumption?.answers ?? {}) : [];
+    const given = keepsAnswers ? Object.entries(round?.answers ?? {}) : [];
     const answers = given.map(([key, raw]) => [key, raw.text] as const);
     const questions = Object.keys(asks).length;
     const hasAsks = questions > 0;
@@ -104,7 +104,7 @@ function readRetry(
   { observation }: WireContext,
   seal: Seal,
   toOwnBinding: () => string,
-): Resumption | undefined {
+): Round | undefined {
   const given = request.params?.at("inputResponses");
   const token = request.params?.at("requestState");
   if (given === undefined && token === undefined) return undefined;
@@ -149,7 +149,7 @@ async function interactLegacy(
   throw new ToolError(`Gave up after ${options.maxRounds} rounds of questions.`);
 }
 
-function assertNoTask(outcome: ToolOutcome): asserts outcome is Outcome {
+function assertNoTask(outcome: ToolOutcome): asserts outcome is OldOutcome {
   if (outcome.kind === "task")
     throw new TypeError("The provider started a task for a caller that knows none");
 }

@@ -23,7 +23,7 @@ import {
   type CallContext,
   type CompletionProvider,
   type PromptProvider,
-  type Provider,
+  type OldProvider,
   type ResourceProvider,
 } from "@junctor/core/provider";
 import { interact, type InteractionOptions, type RoundAttempt } from "./interaction.ts";
@@ -57,7 +57,7 @@ interface MethodOptions {
 }
 
 /** The methods that depend on what the provider offers. Those of a facet it lacks do not exist. */
-export function createMethods(provider: Provider, options: MethodOptions): MethodTable {
+export function createMethods(provider: OldProvider, options: MethodOptions): MethodTable {
   const { finish } = options;
   const { resources, prompts, completion, tasks, skills } = provider;
   const finishPage = createFinishPage(provider, finish);
@@ -114,7 +114,11 @@ function rethrow(error: unknown): never {
   throw error;
 }
 
-function toolMethods(provider: Provider, { finish, list, answer }: Parts, unknownTool: UnknownTool): Methods {
+function toolMethods(
+  provider: OldProvider,
+  { finish, list, answer }: Parts,
+  unknownTool: UnknownTool,
+): Methods {
   // What a provider gets later, its server does not offer.
   const hasTasks = provider.tasks !== undefined;
   const findTool = (name: string, context: CallContext): Awaitable<Tool | undefined> =>
@@ -141,7 +145,7 @@ function toolMethods(provider: Provider, { finish, list, answer }: Parts, unknow
   const call = (name: string, args: RawJson, served: Served): Awaitable<RawJson> =>
     answer(
       served,
-      (resumption) => provider.callTool({ name, arguments: args, resumption }, served.context),
+      (round) => provider.callTool({ name, arguments: args, round }, served.context),
       (result) => toResult(name, result, served),
       (error) => {
         if (!hasTasks) assertNotHidden(error, name, served);
@@ -211,7 +215,7 @@ function promptMethods(prompts: PromptProvider, { finish, list, answer }: Parts)
       const session = sessionOf(served);
       return answer(
         served,
-        (resumption) => prompts.getPrompt({ name, arguments: args, resumption }, context),
+        (round) => prompts.getPrompt({ name, arguments: args, round }, context),
         (result) => {
           const finished = finish(result, wire.era);
           return session === undefined ? finished : projectPromptResult(finished, session.handshake.revision);
@@ -249,7 +253,7 @@ function resourceMethods(
       const isRetry = params?.has("inputResponses") === true || params?.has("requestState") === true;
       return answer(
         served,
-        (resumption) => resources.readResource({ uri, resumption }, context),
+        (round) => resources.readResource({ uri, round }, context),
         (result) => finish(result, wire.era, isRetry ? uncached : hints()),
       );
     },

@@ -3,7 +3,7 @@ import type { Awaitable } from "@junctor/core/async";
 import { RpcError } from "@junctor/core/errors";
 import { joinJson, prependMembers, RawJson } from "@junctor/core/json";
 import { type Era, type Revision, definitionOf } from "@junctor/core/mcp";
-import type { CallContext, Provider } from "@junctor/core/provider";
+import type { CallContext, OldProvider } from "@junctor/core/provider";
 import { type Finish, hintsOf, type Method, revisionOf } from "./served.ts";
 
 /** How one kind of list goes on the wire. */
@@ -96,7 +96,7 @@ function startAfter<T>(items: readonly T[], cursor: RawJson, keyOf: (item: T) =>
 }
 
 /** Makes the pages of a provider's lists ready: with how long they may be kept, and what it says about them. */
-export function createFinishPage(provider: Provider, finish: Finish): FinishPage {
+export function createFinishPage(provider: OldProvider, finish: Finish): FinishPage {
   return (page, era, items) => {
     const meta = provider.listMeta?.(items);
     const noted = meta === undefined ? page : prependMembers(`"_meta":${JSON.stringify(meta)}`, page);

@@ -17,7 +17,13 @@ import {
   type LogLevel,
   logLevels,
 } from "@junctor/core/mcp";
-import { type CallContext, type CallEvent, nothing, toContext, type Provider } from "@junctor/core/provider";
+import {
+  type CallContext,
+  type CallEvent,
+  nothing,
+  toContext,
+  type OldProvider,
+} from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
 import { createAsk, createVisited } from "./interaction.ts";
 
@@ -240,7 +246,7 @@ export function createFinish(info: Implementation, passesOn = false): Finish {
 }
 
 /** How long what a provider lists may be kept. */
-export function hintsOf({ cacheHints }: Provider): CacheHints {
+export function hintsOf({ cacheHints }: OldProvider): CacheHints {
   return cacheHints ?? { ttlMs: 0, cacheScope: "private" };
 }
 

@@ -27,7 +27,7 @@ import {
   type ServerCapabilities,
 } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import type { MethodProvider, Provider } from "@junctor/core/provider";
+import type { MethodProvider, OldProvider } from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
 import { createListenLimits, type ListenLimits } from "./listen-limits.ts";
 import { createMethods } from "./methods.ts";
@@ -92,7 +92,7 @@ const serverOptionKeys: KeysOf<ServerOptions> = {
  * @example
  * await serveStdio(createServer(registry, { name: "weather", version: "1.0.0" }));
  */
-export function createServer(provider: Provider, info: ServerInfo, options: ServerOptions = {}): Server {
+export function createServer(provider: OldProvider, info: ServerInfo, options: ServerOptions = {}): Server {
   assertServable(provider, info, options);
   const { serves = "both", unknownTool = "invalid_params", observer, onError = writeError } = options;
   const { instructions: given, ...serverInfo } = info;
@@ -187,7 +187,7 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
 }
 
 /** Throws a `TypeError` for what the compiler refuses too, with what to write. */
-function assertServable(provider: Provider, info: ServerInfo, options: ServerOptions): void {
+function assertServable(provider: OldProvider, info: ServerInfo, options: ServerOptions): void {
   if (typeof provider?.listTools !== "function" || typeof provider.callTool !== "function")
     throw new TypeError(
       "createServer(provider, info): the provider must have listTools and callTool; createRegistry() makes one",
@@ -243,7 +243,7 @@ function toTable(methods: MethodTable): {
 }
 
 /** The capabilities that the server declares: those of its provider, and `logging`. */
-function capabilitiesOf(provider: Provider): ServerCapabilities {
+function capabilitiesOf(provider: OldProvider): ServerCapabilities {
   const listChanged = provider.onChange === undefined ? {} : { listChanged: true };
   const { resources, prompts, completion } = provider;
   const subscribe = resources?.watch === undefined ? {} : { subscribe: true };
@@ -262,7 +262,7 @@ function capabilitiesOf(provider: Provider): ServerCapabilities {
  */
 function withOffered(
   capabilities: ServerCapabilities,
-  provider: Provider,
+  provider: OldProvider,
   { era, caller }: Pick<WireContext, "era" | "caller">,
 ): ServerCapabilities {
   const extensions: Extensions = {
@@ -275,7 +275,7 @@ function withOffered(
 }
 
 /** Files of skills are read as resources, so a server that has no resources cannot serve skills. */
-function offeredSkills({ skills, resources }: Provider): Extensions {
+function offeredSkills({ skills, resources }: OldProvider): Extensions {
   if (skills === undefined || resources === undefined) return {};
   return { [extensionIds.skills]: skills.readDirectory === undefined ? {} : { directoryRead: true } };
 }

@@ -2,7 +2,7 @@ import { createDeferred } from "@junctor/core/async";
 import { RpcError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import { metaKeys, type Seal, type Announce, type Session, type ServerCapabilities } from "@junctor/core/mcp";
-import type { CallContext, Change, CallerInfo, Provider, TaskState } from "@junctor/core/provider";
+import type { CallContext, OldChange, CallerInfo, OldProvider, TaskState } from "@junctor/core/provider";
 import type { ListenLimits } from "./listen-limits.ts";
 import {
   empty,
@@ -31,7 +31,7 @@ interface Filter {
 }
 
 /** A change or the state of a task, for a listener. */
-type Notice = Change | { readonly kind: "task"; readonly id: string; readonly task: TaskState };
+type Notice = OldChange | { readonly kind: "task"; readonly id: string; readonly task: TaskState };
 
 /** How change notifications reach clients of both eras. */
 interface Subscriptions {
@@ -49,12 +49,12 @@ interface Subscriptions {
 const maxAsked = 32;
 
 export function createSubscriptions(
-  provider: Provider,
+  provider: OldProvider,
   capabilities: ServerCapabilities,
   { streams, watches, seal }: ListenLimits & { readonly seal: Seal },
 ): Subscriptions {
   const drains = new Set<() => void>();
-  const mayHear = (change: Change, callerInfo: CallerInfo): boolean =>
+  const mayHear = (change: OldChange, callerInfo: CallerInfo): boolean =>
     provider.mayHear?.(change, callerInfo) !== false;
 
   const listen: Method = async (served) => {
@@ -182,7 +182,7 @@ export function createSubscriptions(
 /** `refusal` says why so many URIs may not be subscribed to: they are counted before anything is done with them. */
 function parseFilter(
   { params, context }: Served,
-  { tasks }: Provider,
+  { tasks }: OldProvider,
   refusal: (count: number) => RpcError | undefined,
 ): Filter {
   const raw = objectParam(params, "notifications");
@@ -207,7 +207,7 @@ function parseFilter(
 
 /** Adds what can be watched to `watched`; what cannot, for whatever reason, is left out of the acknowledgement. */
 async function watchAll(
-  provider: Provider,
+  provider: OldProvider,
   uris: Iterable<string>,
   context: CallContext,
   watched: Map<string, () => void>,
@@ -245,7 +245,7 @@ function toFilterText({ lists, uris, taskIds }: Filter): string {
   return `"notifications":{${parts.join(",")}}`;
 }
 
-function isWanted(change: Change, { lists, uris }: Filter): boolean {
+function isWanted(change: OldChange, { lists, uris }: Filter): boolean {
   return change.kind === "resource" ? isCovered(change.uri, uris) : lists.has(change.kind);
 }
 
@@ -265,17 +265,17 @@ function isCovered(uri: string, subscribed: { has(uri: string): boolean }): bool
   return false;
 }
 
-function methodOf(change: Change): string {
+function methodOf(change: OldChange): string {
   return change.kind === "resource"
     ? "notifications/resources/updated"
     : `notifications/${change.kind}/list_changed`;
 }
 
-function uriOf(change: Change): string {
+function uriOf(change: OldChange): string {
   return change.kind === "resource" ? ` ${change.uri}` : "";
 }
 
-function toParams(change: Change, meta?: string): RawJson {
+function toParams(change: OldChange, meta?: string): RawJson {
   const uri = change.kind === "resource" ? [`"uri":${JSON.stringify(change.uri)}`] : [];
   return RawJson.fromText(`{${[...uri, ...(meta === undefined ? [] : [meta])].join(",")}}`);
 }

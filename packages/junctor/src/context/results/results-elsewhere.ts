@@ -1,5 +1,5 @@
 import { NotFoundError, RpcError, ToolError } from "@junctor/core/errors";
-import type { CallContext, Provider, ResourceProvider } from "@junctor/core/provider";
+import type { CallContext, OldProvider, ResourceProvider } from "@junctor/core/provider";
 import { resultScheme } from "./cut.ts";
 
 /** The replicas of one gateway, each of which keeps the results that it cut. */
@@ -7,9 +7,9 @@ export interface ResultsElsewhere {
   /** The id of this replica: 12 hexadecimal digits. Ids of results that it keeps begin with it. */
   readonly here: string;
   /** Reads results of a profile at another replica; undefined when that replica is gone. */
-  readonly readerAt: (address: string, profile: string | undefined) => Promise<Provider | undefined>;
+  readonly readerAt: (address: string, profile: string | undefined) => Promise<OldProvider | undefined>;
   /** Registers the reader of this replica's results of a profile, for the other replicas. */
-  readonly serve: (profile: string | undefined, reader: Provider) => void;
+  readonly serve: (profile: string | undefined, reader: OldProvider) => void;
 }
 
 /** The id of a result that this replica keeps, as callers know it. */
@@ -37,10 +37,10 @@ export function profileOfResults(name: string): string | undefined | false {
 
 /** A reader that also reads results that other replicas keep, by passing the request to them. */
 export function withElsewhere(
-  reader: Provider & { readonly resources: ResourceProvider },
+  reader: OldProvider & { readonly resources: ResourceProvider },
   { here, readerAt }: ResultsElsewhere,
   profile: string | undefined,
-): Provider {
+): OldProvider {
   const isElsewhere = (id: unknown): id is string => {
     const address = addressOf(id);
     return address !== undefined && address !== here;
@@ -48,7 +48,7 @@ export function withElsewhere(
   const readBy = async <T>(
     id: string,
     { signal }: CallContext,
-    read: (other: Provider) => T | Promise<T> | undefined,
+    read: (other: OldProvider) => T | Promise<T> | undefined,
   ): Promise<T | undefined> => {
     try {
       const other = await readerAt(addressOf(id) ?? "", profile);

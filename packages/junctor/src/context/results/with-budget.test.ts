@@ -5,7 +5,7 @@ import { runs } from "../../../../../test/support/runs.ts";
 import { RawJson } from "../../../../core/src/json/raw.ts";
 import type { Content, ToolResult } from "../../../../core/src/mcp/types.ts";
 import { createCallContext } from "../../../../core/src/provider/context.ts";
-import type { Provider } from "../../../../core/src/provider/provider.ts";
+import type { OldProvider } from "../../../../core/src/provider/old.ts";
 import { createVirtualClock } from "../../testing/virtual-clock.ts";
 import { estimateTokens } from "../estimate.ts";
 import { KeptResults } from "./kept-results.ts";
@@ -15,7 +15,7 @@ const cap = 1000;
 const long = Array.from({ length: 2000 }, (_, line) => `line ${line + 1} of many`).join("\n");
 
 /** A provider whose tool `get` gives this result. */
-const giving = (result: object, outputSchema?: object): Provider => ({
+const giving = (result: object, outputSchema?: object): OldProvider => ({
   listTools: () => [
     {
       name: "get",
@@ -26,11 +26,11 @@ const giving = (result: object, outputSchema?: object): Provider => ({
   callTool: () => ({ kind: "complete", result: RawJson.fromText(JSON.stringify(result)) }),
 });
 const text = (value: string): Content => ({ type: "text", text: value });
-const capped = (result: object, options: Partial<BudgetOptions> = {}): Provider =>
+const capped = (result: object, options: Partial<BudgetOptions> = {}): OldProvider =>
   withBudget(giving(result), { maxResultTokens: cap, ...options });
 
 async function call(
-  provider: Provider,
+  provider: OldProvider,
   name = "get",
   args: object = {},
   caller?: string,

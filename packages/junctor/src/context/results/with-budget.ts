@@ -7,8 +7,8 @@ import {
   type CallContext,
   type NamedTasks,
   nameTasks,
-  type Outcome,
-  type Provider,
+  type OldOutcome,
+  type OldProvider,
   type ResourceProvider,
   type ToolOutcome,
   type TaskProvider,
@@ -42,7 +42,7 @@ export interface BudgetOptions {
   /** The other replicas of the same gateway, which keep results too. */
   readonly elsewhere?: ResultsElsewhere;
   /** Wraps the tool that reads kept results, such as in middleware. */
-  readonly own?: (tools: Provider) => Provider;
+  readonly own?: (tools: OldProvider) => OldProvider;
 }
 
 const optionKeys: KeysOf<BudgetOptions> = keys("maxResultTokens kept profile elsewhere own");
@@ -80,9 +80,9 @@ const readResult: Tool = {
  * @example
  * const server = createServer(withBudget(registry, { maxResultTokens: 8000 }), { name: "files", version: "1.0.0" });
  */
-export function withBudget(provider: Provider, options: BudgetOptions): Provider {
+export function withBudget(provider: OldProvider, options: BudgetOptions): OldProvider {
   assertKnownKeys("withBudget", options, optionKeys);
-  const { kept = new KeptResults(), own: wrap = (tools: Provider) => tools, elsewhere } = options;
+  const { kept = new KeptResults(), own: wrap = (tools: OldProvider) => tools, elsewhere } = options;
   const capOf = toCapOf(options.maxResultTokens);
   const ownerOf = ({ caller }: CallContext): string =>
     JSON.stringify([caller ?? null, options.profile ?? null]);
@@ -178,7 +178,7 @@ function createReader({
   open,
   read,
   maxBytes,
-}: ReaderOptions): Provider & { readonly resources: ResourceProvider } {
+}: ReaderOptions): OldProvider & { readonly resources: ResourceProvider } {
   return {
     listTools: () => [readResult],
     callTool: ({ arguments: args }, context) => {
@@ -191,7 +191,7 @@ function createReader({
     resources: {
       listResources: () => Promise.resolve([]),
       listTemplates: () => Promise.resolve([]),
-      readResource: ({ uri }, context): Promise<Outcome> => {
+      readResource: ({ uri }, context): Promise<OldOutcome> => {
         const result = open(uri.slice(resultScheme.length), context);
         if (result === undefined) return Promise.reject(new NotFoundError("resource", uri));
         const { bytes, mimeType } = result;

@@ -5,7 +5,7 @@ import { RawJson } from "../../../../core/src/json/raw.ts";
 import { definitionOf } from "../../../../core/src/mcp/definition.ts";
 import type { Tool } from "../../../../core/src/mcp/types.ts";
 import { createCallContext } from "../../../../core/src/provider/context.ts";
-import type { Provider } from "../../../../core/src/provider/provider.ts";
+import type { OldProvider } from "../../../../core/src/provider/old.ts";
 import { createRegistry, type Registry } from "../../../../server/src/registry/registry.ts";
 import { withBudget } from "../results/with-budget.ts";
 import { withProfile } from "../with-profile.ts";
@@ -39,9 +39,10 @@ function createParts(): { readonly github: Registry; readonly files: Registry } 
   return { github, files };
 }
 
-const create = (options: SearchOptions = {}): Provider => withSearch(compose({ ...createParts() }), options);
+const create = (options: SearchOptions = {}): OldProvider =>
+  withSearch(compose({ ...createParts() }), options);
 
-async function call(provider: Provider, name: string, args: object | string): Promise<string> {
+async function call(provider: OldProvider, name: string, args: object | string): Promise<string> {
   const raw = RawJson.fromText(typeof args === "string" ? args : JSON.stringify(args));
   const outcome = await provider.callTool({ name, arguments: raw }, createCallContext());
   if (outcome.kind !== "complete") throw new Error(outcome.kind);
@@ -135,7 +136,7 @@ describe("describe_tools", () => {
 describe("call_tool", () => {
   test("calls by the real name, with the arguments as they came", async () => {
     const seen: string[] = [];
-    const inner: Provider = {
+    const inner: OldProvider = {
       listTools: () => [],
       callTool: ({ name, arguments: args }) => {
         seen.push(name, args.text);
@@ -170,7 +171,7 @@ describe("call_tool", () => {
     const text = await call(create(), "call_tool", { name: "github__create_issue", arguments: {} });
     expect(text).toContain("title");
     expect(text).toContain("github__create_issue(title: string, body?: string, labels?: string[])");
-    const strict: Provider = {
+    const strict: OldProvider = {
       listTools: () => [{ name: "x", inputSchema: issue }],
       callTool: () => Promise.reject(new RpcError("rpc.invalid_params", "Invalid params: no")),
     };
@@ -245,7 +246,7 @@ test("a tool that is added is found, and one that is removed is not", async () =
 
 test("servers that come and go are no news where nothing is pinned", () => {
   const listeners: ((change: { kind: "tools"; origin?: string }) => void)[] = [];
-  const inner: Provider = {
+  const inner: OldProvider = {
     ...createRegistry(),
     onChange: (listener) => (listeners.push(listener), () => {}),
   };

@@ -10,7 +10,7 @@ import {
   withMembers,
 } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import type { CallContext, CallerInfo, Provider, ToolCall, ToolOutcome } from "@junctor/core/provider";
+import type { CallContext, CallerInfo, OldProvider, ToolCall, ToolOutcome } from "@junctor/core/provider";
 import { delegateTo } from "../delegate.ts";
 import { estimateTokens } from "../estimate.ts";
 import { answerDescribe, answerSearch, refused, unknownTool } from "./answers.ts";
@@ -37,7 +37,7 @@ export interface SearchOptions {
   /** Whether there may be such servers; by default, whether `trustsHints` is given. */
   readonly hasReadTool?: () => boolean;
   /** Wraps the tools of the search itself, such as in middleware. Calls of other tools do not pass through it. */
-  readonly own?: (tools: Provider) => Provider;
+  readonly own?: (tools: OldProvider) => OldProvider;
 }
 
 const optionKeys: KeysOf<SearchOptions> = keys(
@@ -57,10 +57,10 @@ const deferring = /^(?:claude-code|codex|visual studio code|openai)/i;
  * @example
  * const server = createServer(withSearch(gateway.provider), { name: "tools", version: "1.0.0" });
  */
-export function withSearch(provider: Provider, options: SearchOptions = {}): Provider {
+export function withSearch(provider: OldProvider, options: SearchOptions = {}): OldProvider {
   assertKnownKeys("withSearch", options, optionKeys);
   const { tools: mode = "search", budget = usualBudget, pin = [], serverOf = ownerOrNone } = options;
-  const { trustsHints = () => false, own: wrap = (tools: Provider) => tools } = options;
+  const { trustsHints = () => false, own: wrap = (tools: OldProvider) => tools } = options;
   const { hasReadTool = () => options.trustsHints !== undefined } = options;
   const index = new ToolIndex(serverOf);
   const surfaces = new Surfaces(pin);
@@ -243,7 +243,7 @@ const callShape = defineShape({ name: true, arguments: true });
 const empty = RawJson.fromText("{}");
 
 /** The call inside of a call. Its arguments keep their bytes. A key that comes twice is refused: others may read the first. */
-function unwrap({ arguments: args, resumption }: ToolCall): ToolCall {
+function unwrap({ arguments: args, round }: ToolCall): ToolCall {
   const { bytes } = args;
   let inner: RawJson;
   try {
@@ -255,7 +255,7 @@ function unwrap({ arguments: args, resumption }: ToolCall): ToolCall {
   const given = inner.at("arguments") ?? empty;
   if (name?.kind !== "string") throw refused('"name" must be the name of a tool');
   if (given.kind !== "object") throw refused('"arguments" must be an object');
-  return { name: name.value as string, arguments: given, resumption };
+  return { name: name.value as string, arguments: given, round };
 }
 
 /** A name does not say whose a tool is: a registry may have tools whose names look like those of a composition. */

@@ -20,7 +20,7 @@ import type { TaskOutcome, TaskProvider } from "./task.ts";
 export type Answers = { readonly [key: string]: RawJson };
 
 /** Present on the second and later rounds of a request that had to ask something. */
-export interface Resumption {
+export interface Round {
   /** Every answer given so far. */
   readonly answers: Answers;
   /** Those of the last round only, for a provider that passes them on; the same as `answers` when left out. */
@@ -48,7 +48,7 @@ export interface ToolCall {
   readonly arguments: RawJson;
   /** The operation, if the call is about a task. */
   readonly task?: TaskRequest | undefined;
-  readonly resumption?: Resumption | undefined;
+  readonly round?: Round | undefined;
   /**
    * Set by middleware: the call is stopped with a `TimeoutError` when the provider takes longer, even if it does not
    * heed its signal. Of several, the smallest counts. Each round of a call that asks something has the whole time, and
@@ -67,14 +67,14 @@ export interface InputRequired {
   readonly kind: "input_required";
   /** May be empty: then it means "come back later". */
   readonly asks: Questions;
-  /** Comes back unchanged in {@link Resumption.state}; the caller cannot read or alter it. JSON. */
+  /** Comes back unchanged in {@link Round.state}; the caller cannot read or alter it. JSON. */
   readonly state?: unknown;
   /** Whether the next round gets the answers of earlier ones too; true. */
   readonly keepsAnswers?: boolean;
 }
 
 /** How a request to a provider ends, short of failing. `result` has the shape the protocol gives it. */
-export type Outcome =
+export type OldOutcome =
   | {
       readonly kind: "complete";
       readonly result: RawJson;
@@ -83,23 +83,23 @@ export type Outcome =
     }
   | InputRequired;
 /** How a call of a tool ends. A task is for callers that declared the extension, and for providers that have the facet. */
-export type ToolOutcome = Outcome | TaskOutcome;
+export type ToolOutcome = OldOutcome | TaskOutcome;
 
 /** Something about a provider changed. */
-export type Change = (
+export type OldChange = (
   | { readonly kind: "tools" | "prompts" | "resources" }
   | { readonly kind: "resource"; readonly uri: string }
 ) & {
   /** The provider it comes from, for one that is made of several. */
   readonly origin?: string;
-  /** Where that provider heard it, if only some callers are concerned; see {@link Provider.mayHear}. */
+  /** Where that provider heard it, if only some callers are concerned; see {@link OldProvider.mayHear}. */
   readonly connection?: object;
   /** The change as that provider reported it. */
-  readonly inner?: Change;
+  readonly inner?: OldChange;
 };
 
 /** A change of one resource. */
-export type ResourceChange = Extract<Change, { readonly kind: "resource" }>;
+export type ResourceChange = Extract<OldChange, { readonly kind: "resource" }>;
 
 /** A caller as far as lists and announcements depend on it. */
 export type CallerInfo = Pick<CallContext, "caller" | "identity" | "capabilities" | "revision" | "session">;
@@ -109,26 +109,26 @@ export interface ResourceProvider {
   listResources(context: CallContext): Promise<readonly Resource[]>;
   listTemplates(context: CallContext): Promise<readonly ResourceTemplate[]>;
   /** Rejects with a `NotFoundError` for a URI it does not have. */
-  readResource(request: ResourceRequest, context: CallContext): Promise<Outcome>;
+  readResource(request: ResourceRequest, context: CallContext): Promise<OldOutcome>;
   /** Makes sure changes of one resource are reported by `onChange` until the returned function is called. */
   watch?(uri: string, context: CallContext): Promise<() => void>;
 }
 
 export interface ResourceRequest {
   readonly uri: string;
-  readonly resumption?: Resumption | undefined;
+  readonly round?: Round | undefined;
 }
 
 /** The prompts of a provider. */
 export interface PromptProvider {
   listPrompts(context: CallContext): Promise<readonly Prompt[]>;
-  getPrompt(request: PromptRequest, context: CallContext): Promise<Outcome>;
+  getPrompt(request: PromptRequest, context: CallContext): Promise<OldOutcome>;
 }
 
 export interface PromptRequest {
   readonly name: string;
   readonly arguments: { readonly [name: string]: string };
-  readonly resumption?: Resumption | undefined;
+  readonly round?: Round | undefined;
 }
 
 /** The skills of a provider (SEP-2640). Their files are among its resources, listed or not. */
@@ -167,7 +167,7 @@ export interface CompletionRequest {
  * A list that did not change is the same array: the server keeps its serialised form by identity. Lists have a
  * deterministic order, and depend on the caller but not on earlier calls.
  */
-export interface Provider {
+export interface OldProvider {
   listTools(context: CallContext): Awaitable<readonly Tool[]>;
   /** Rejects with a `NotFoundError` for a name it does not have. */
   callTool(call: ToolCall, context: CallContext): Awaitable<ToolOutcome>;
@@ -187,9 +187,9 @@ export interface Provider {
   /** The extensions that it offers to a caller beside those of its facets; asked when a caller gets to know the server. */
   extensionsFor?(caller: string | undefined): Extensions;
   /** Calls the listener on every change until the returned function is called. */
-  onChange?(listener: (change: Change) => void): () => void;
+  onChange?(listener: (change: OldChange) => void): () => void;
   /** Whether a caller may hear of a change, asked for each; every caller may when left out. */
-  mayHear?(change: Change, callerInfo: CallerInfo): boolean;
+  mayHear?(change: OldChange, callerInfo: CallerInfo): boolean;
   /** More for the `_meta` of a list this provider gave, such as which parts of it are missing. Fixed for one array. */
   listMeta?(list: readonly object[]): { readonly [key: string]: unknown } | undefined;
   /** How long lists may be cached by those who asked; not at all when left out. Looked at for every new list. */
