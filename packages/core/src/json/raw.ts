@@ -187,6 +187,14 @@ export class RawJson {
     return slot === undefined || index === undefined ? this.at(key) !== undefined : index[slot] !== -1;
   }
 
+  /** Whether a member that a scan noted is this very piece of the same bytes. False says nothing. */
+  holds(key: string, member: RawJson): boolean {
+    const slot = this.#level?.byName.get(key)?.slot;
+    const index = this.#source?.index;
+    if (slot === undefined || index === undefined || this.#source !== member.#source) return false;
+    return index[slot + 1] === member.#start && index[slot + 2] === member.#end;
+  }
+
   /** `at(key)?.text` for a member that a scan noted, without making anything else of it. */
   textOf(key: string): string | undefined {
     const slot = this.#level?.byName.get(key)?.slot;

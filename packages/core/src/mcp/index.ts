@@ -43,7 +43,18 @@ export {
   mirroringFault,
   namedBy,
 } from "./mirrored-headers.ts";
+export {
+  announcedAs,
+  type CallKind,
+  type Items,
+  keyOf,
+  type Method,
+  methods,
+  type Part,
+  parts,
+} from "./methods.ts";
 export type { Observation, SentObservation } from "./observation.ts";
+export { objectParam, stringParam, stringsParam } from "./params.ts";
 export {
   hasObjectRoot,
   projectListed,

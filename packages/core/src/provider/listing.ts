@@ -1,0 +1,58 @@
+import type { CacheHints, Items, Meta, Part } from "../mcp/index.ts";
+import { keyOf } from "../mcp/index.ts";
+
+interface ListingFacts {
+  /** More for the `_meta` of the list, such as which servers are missing in it. */
+  readonly meta?: Meta | undefined;
+  /** How long those who asked may keep it; not at all when left out. */
+  readonly hints?: CacheHints | undefined;
+}
+
+/**
+ * One list for one caller, in a deterministic order. Immutable, and the same object while nothing about it changed: whatever is
+ * made from it is kept by its identity.
+ *
+ * @example
+ * list: () => new Listing(Object.freeze(tools))
+ */
+export class Listing<Item extends object> {
+  readonly items: readonly Item[];
+  readonly meta: Meta | undefined;
+  readonly hints: CacheHints | undefined;
+  #byKey: ReadonlyMap<string, Item> | undefined;
+
+  constructor(items: readonly Item[], { meta, hints }: ListingFacts = {}) {
+    this.items = items;
+    this.meta = meta;
+    this.hints = hints;
+  }
+
+  /** The item of a name or URI; of several with the same, the first. */
+  get(key: string): Item | undefined {
+    this.#byKey ??= new Map(
+      this.items.toReversed().map((item) => [keyOf(item as unknown as Items[Part]), item]),
+    );
+    return this.#byKey.get(key);
+  }
+
+  /** The same facts about other items. */
+  with(items: readonly Item[], facts: ListingFacts = {}): Listing<Item> {
+    const { meta = this.meta, hints = this.hints } = facts;
+    return new Listing(items, { meta, hints });
+  }
+}
+
+/** A list without items. */
+export const emptyListing: Listing<never> = new Listing<never>(Object.freeze([]));
+
+/** Makes lists from lists: once for each, so that the same list gives the same list. */
+export function mapListings<Item extends object>(
+  map: (listing: Listing<Item>) => Listing<Item>,
+): (listing: Listing<Item>) => Listing<Item> {
+  const made = new WeakMap<Listing<Item>, Listing<Item>>();
+  return (listing) => {
+    let mapped = made.get(listing);
+    if (mapped === undefined) made.set(listing, (mapped = map(listing)));
+    return mapped;
+  };
+}
