@@ -66,6 +66,7 @@ export {
   lacking,
   lackingAny,
   listRoots,
+  missingAfter,
   missingCapability,
   notOffered,
   pagesOf,
