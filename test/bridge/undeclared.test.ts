@@ -12,9 +12,9 @@ type Kind = "form" | "several" | "url" | "sample" | "tools" | "roots" | "other";
 
 const told = (text: object): object => ({ content: [{ type: "text", text: JSON.stringify(text) }] });
 
-async function modernAsk(front: HttpFront, kind: Kind, capabilities: object): Promise<object> {
+async function modernAsk(front: HttpFront, kind: Kind, capabilities: object, needs = false): Promise<object> {
   using wire = new HttpWire(front.listener.port, "2026-07-28");
-  return await wire.ask(modernCall("up__ask", { kind }, { _meta: modernMeta(capabilities) }));
+  return await wire.ask(modernCall("up__ask", { kind, needs }, { _meta: modernMeta(capabilities) }));
 }
 
 describe("a server that asks anyway", () => {
@@ -103,6 +103,20 @@ describe.each(["stdio", "http"] as const)("a server over %s that asks anyway", (
       for (const capabilities of [{}, others[kind]])
         expect(await modernAsk(front, kind, capabilities)).toMatchObject({
           result: told({ refused: -32601 }),
+        });
+    });
+
+    // Over HTTP a server is told what each caller declared, and refuses the call itself.
+    const untold = way === "stdio" ? kinds : [];
+    test.each(untold)("for %s and fails without it tells a modern caller what it lacks", async (kind) => {
+      const lacks = { form: "elicitation", sample: "sampling", roots: "roots" };
+      for (const capabilities of [{}, others[kind]])
+        expect(await modernAsk(front, kind, capabilities, true)).toMatchObject({
+          error: {
+            code: -32021,
+            message: expect.stringMatching(/: \w+\. \{"refused":-32601\}$/) as string,
+            data: { requiredCapabilities: { [lacks[kind]]: {} } },
+          },
         });
     });
 

@@ -9,6 +9,8 @@ import {
   withTasks,
   callerKey,
   carriedMeta,
+  isModernRevision,
+  missingAfter,
   pagesOf,
   toQuestion,
   visitIdOf,
@@ -54,7 +56,8 @@ export function createOnBehalf(options: OnBehalfOptions): OnBehalf {
       if (deadline.onEnd !== undefined) return work(spec);
       const { ask, session, caller } = context;
       const whose = { owner: session ?? caller, holder: caller ?? session };
-      return inTurn(router, { about, ...whose, ask, deadline }, spec, work);
+      const call = { about, ...whose, ask, deadline, isModern: isModernRevision(context.revision) };
+      return inTurn(router, call, spec, work);
     });
   };
   return (context, about, work) =>
@@ -122,10 +125,16 @@ function metaWithCaller(context: CallContext): string | undefined {
   return carried === undefined ? callerMember : `${carried},${callerMember}`;
 }
 
+interface CallInTurn {
+  readonly deadline: Deadline;
+  /** Whether its caller can be told which capabilities it lacks. */
+  readonly isModern: boolean;
+}
+
 /** Makes a request in the middle of which its caller may be asked something. */
 async function inTurn<T>(
   router: QuestionRouter,
-  { about, owner, holder, ask, deadline }: OpenCall & { readonly deadline: Deadline },
+  { about, owner, holder, ask, deadline, isModern }: OpenCall & CallInTurn,
   spec: RequestSpec,
   work: (spec: RequestSpec) => Promise<T>,
 ): Promise<T> {
@@ -152,6 +161,7 @@ async function inTurn<T>(
           },
     );
     isAnswered = true;
+    if (isModern && call.lacks !== undefined) assertDidWithout(call.lacks, result);
     return result;
   } catch (error) {
     isAnswered = error instanceof RpcError;
@@ -160,6 +170,13 @@ async function inTurn<T>(
     router.leave(call, isAnswered ? "answered" : deadline.isSent ? "given_up" : "not_sent");
     asked?.end();
   }
+}
+
+/** Throws `-32021` for a tool that failed after it could not ask. Many go on without an answer. */
+function assertDidWithout(lacks: ClientCapabilities, ended: unknown): void {
+  const { result } = (ended ?? {}) as { readonly result?: unknown };
+  const error = result instanceof RawJson ? missingAfter(lacks, result) : undefined;
+  if (error !== undefined) throw error;
 }
 
 /** Asks the caller of one call. The end of the call withdraws its questions. */

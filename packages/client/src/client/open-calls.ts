@@ -1,4 +1,5 @@
 import type { Clock } from "@junctor/core/async";
+import type { ClientCapabilities } from "@junctor/core/mcp";
 import type { AskCaller } from "@junctor/core/provider";
 import type { QuestionHabits } from "./question-habits.ts";
 
@@ -14,6 +15,8 @@ export interface OpenCall {
   readonly ask: AskCaller | undefined;
   /** Cancels it on the server, and fails it with this error. */
   readonly giveUp?: (error: Error) => void;
+  /** The capabilities that its caller lacks for what was asked. */
+  lacks?: ClientCapabilities | undefined;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type Cancellation, type Clock, createDeferred, type Deferred } from "@junctor/core/async";
 import { RpcError } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
-import { notOffered, type Question } from "@junctor/core/mcp";
+import { lacking, notOffered, type Question } from "@junctor/core/mcp";
 import { type OpenCall, OpenCalls } from "./open-calls.ts";
 import { QuestionHabits } from "./question-habits.ts";
 import { QuestionTurns } from "./question-turns.ts";
@@ -90,7 +90,10 @@ export class QuestionRouter {
     const call = await this.#find(ask, signal);
     if (call.about !== "") this.#options.habits.noteAsked(call.about);
     this.#asking.add(call);
-    if (call.ask === undefined) throw notOffered(ask, {});
+    if (call.ask === undefined) {
+      call.lacks = lacking(ask, {});
+      throw notOffered(ask, {});
+    }
     return this.#turns.ask(call, call.ask, ask, signal);
   }
 

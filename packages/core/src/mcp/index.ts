@@ -77,6 +77,7 @@ export {
   lacking,
   lackingAny,
   listRoots,
+  missingAfter,
   missingCapability,
   notOffered,
   pagesOf,

@@ -209,6 +209,20 @@ export function missingCapability(required: ClientCapabilities): RpcError {
 }
 
 /**
+ * The error for a tool that failed because its caller could not be asked: undefined for a result that is not an error. What the
+ * tool said goes with it.
+ */
+export function missingAfter(required: ClientCapabilities, result: RawJson): RpcError | undefined {
+  if (result.at("isError")?.text !== "true") return undefined;
+  const { content } = result.value as { readonly content?: unknown };
+  const texts = (Array.isArray(content) ? content : []).flatMap((block: { readonly text?: unknown }) =>
+    typeof block?.text === "string" ? [block.text] : [],
+  );
+  const { message, data } = missingCapability(required);
+  return new RpcError("rpc.missing_capability", [message, ...texts].join(". "), { data });
+}
+
+/**
  * The error for a server whose question needs a capability that its client has not declared, or that the client's revision lacks:
  * `-32601` when no such question can be asked at all, `-32602` when this one cannot (2025-11-25, elicitation).
  */

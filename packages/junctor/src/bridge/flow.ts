@@ -5,9 +5,11 @@ import {
   closedForm,
   isAcceptable,
   lacking,
+  missingAfter,
   notOffered,
   toModernQuestion,
   unanswered,
+  type ClientCapabilities,
   type Question,
 } from "@junctor/core/mcp";
 import {
@@ -126,6 +128,8 @@ export class Flow {
   /** The requests that are open now; the newest hears of progress. */
   readonly #open = new Set<CallContext>();
   #end: End | undefined;
+  /** The capabilities that the caller lacks for what was asked. */
+  #lacks: ClientCapabilities | undefined;
 
   constructor(server: string, caller: string | undefined, options: FlowOptions) {
     this.server = server;
@@ -179,14 +183,24 @@ export class Flow {
 
   async #ask(ask: Question, context: CallContext, signal: AbortSignal): Promise<RawJson> {
     // The server decides what a missing answer means: many tools go on without it.
-    if (lacking(ask, context.capabilities) !== undefined) throw notOffered(ask, context.capabilities);
-    return this.questions.put(ask, signal);
+    const lacks = lacking(ask, context.capabilities);
+    if (lacks === undefined) return this.questions.put(ask, signal);
+    this.#lacks = lacks;
+    throw notOffered(ask, context.capabilities);
   }
 
   #finish(end: End): void {
-    this.#end ??= end;
+    this.#end ??= this.#toEnd(end);
     // A server that ended its call waits for no answer, but our side must not go on waiting for one.
     this.questions.close(({ answer }) => answer.reject(new DOMException("The call is over", "AbortError")));
+  }
+
+  /** A tool that failed after it could not ask tells its caller which capabilities it lacks. */
+  #toEnd(end: End): End {
+    const isComplete = end.kind === "outcome" && end.outcome.kind === "complete";
+    const error =
+      isComplete && this.#lacks !== undefined ? missingAfter(this.#lacks, end.outcome.result) : undefined;
+    return error === undefined ? end : { kind: "failed", error };
   }
 
   /** Waits for questions or the end. A caller that leaves while none of its other requests waits gives the call up. */
