@@ -55,18 +55,21 @@ function adapt(old: OldProvider): Provider {
     if (Object.isFrozen(items)) listings.set(items, listing);
     return listing;
   };
-  const lists: { readonly [P in Part]: (context: CallContext) => Awaitable<readonly Items[P][]> | undefined } =
-    {
-      tools: (context) => old.listTools(context),
-      prompts: (context) => old.prompts?.listPrompts(context),
-      resources: (context) => old.resources?.listResources(context),
-      templates: (context) => old.resources?.listTemplates(context),
-      skills: (context) => old.skills?.listSkills(context),
-    };
+  const lists: {
+    readonly [P in Part]: (context: CallContext) => Awaitable<readonly Items[P][]> | undefined;
+  } = {
+    tools: (context) => old.listTools(context),
+    prompts: (context) => old.prompts?.listPrompts(context),
+    resources: (context) => old.resources?.listResources(context),
+    templates: (context) => old.resources?.listTemplates(context),
+    skills: (context) => old.skills?.listSkills(context),
+  };
   const provider: Provider = {
     list: (part, context) => {
       const listed = settled(lists[part](context));
-      return listed === undefined ? emptyListing : andThen(listed, (items) => items && toListing(items)) as never;
+      return listed === undefined
+        ? emptyListing
+        : (andThen(listed, (items) => items && toListing(items)) as never);
     },
     call: (operation, context) => callOld(old, operation, context),
     ...(old.toolNamed === undefined && old.listedName === undefined
@@ -82,7 +85,9 @@ function adapt(old: OldProvider): Provider {
               const key = listed ?? name;
               const found =
                 old.toolNamed === undefined
-                  ? andThen(settled(old.listTools(context)), (tools) => tools.find((tool) => tool.name === key))
+                  ? andThen(settled(old.listTools(context)), (tools) =>
+                      tools.find((tool) => tool.name === key),
+                    )
                   : settled(old.toolNamed(key, context));
               return andThen(found, (item) => item && { key, item });
             }) as never;
@@ -311,7 +316,8 @@ export function withFacets<P extends Provider>(provider: P): OldProvider {
   const resources: ResourceProvider = {
     listResources: async (context) => list("resources", context),
     listTemplates: async (context) => list("templates", context),
-    readResource: ({ uri, round }, context) => call(createOperation("resources/read", uri, { round }), context),
+    readResource: ({ uri, round }, context) =>
+      call(createOperation("resources/read", uri, { round }), context),
     ...(provider.watch === undefined
       ? {}
       : {
@@ -319,7 +325,10 @@ export function withFacets<P extends Provider>(provider: P): OldProvider {
             (await provider.watch?.({ part: "resources", name: uri, ref: undefined }, context, (notice) => {
               if (notice.kind !== "updated") return;
               const change: OldChange = { kind: "resource", uri: notice.uri };
-              heard.set(change, (caller) => caller.session === context.session && caller.caller === context.caller);
+              heard.set(
+                change,
+                (caller) => caller.session === context.session && caller.caller === context.caller,
+              );
               for (const tell of listeners) tell(change);
             })) ?? (() => {}),
         }),
@@ -376,7 +385,8 @@ export function withFacets<P extends Provider>(provider: P): OldProvider {
           completion: {
             complete: async (request, context) => {
               const outcome = await call(createCompletion(toCompletionParams(request)), context);
-              if (outcome.kind !== "complete") throw new TypeError("A completion cannot ask its caller anything");
+              if (outcome.kind !== "complete")
+                throw new TypeError("A completion cannot ask its caller anything");
               return (outcome.result.value as { readonly completion: CompletionResult }).completion;
             },
           },
@@ -405,7 +415,10 @@ export function withFacets<P extends Provider>(provider: P): OldProvider {
             const tell = (change: OldChange): void => listener(change);
             listeners.add(tell);
             const stop = provider.onChange?.(({ part, origin, isFor }) => {
-              const change: OldChange = { kind: announcedAs(part), ...(origin === undefined ? {} : { origin }) };
+              const change: OldChange = {
+                kind: announcedAs(part),
+                ...(origin === undefined ? {} : { origin }),
+              };
               if (isFor !== undefined) heard.set(change, isFor);
               listener(change);
             });

@@ -1,3 +1,14 @@
+export {
+  covers,
+  fromFacets,
+  fromOldOutcome,
+  fromTaskState,
+  toOldOutcome,
+  toOperation,
+  toTaskState,
+  toToolCall,
+  withFacets,
+} from "./adapters.ts";
 export { type AnswerReader, inputRequired, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 export { type Audit, type AuditOptions, type AuditRecord, type AuditSink, createAudit } from "./audit.ts";
 export { bounded, describeEnd, toTrace } from "./call-end.ts";
@@ -56,5 +67,28 @@ export type {
   ToolCall,
   ToolOutcome,
 } from "./old.ts";
+export { emptyListing, Listing, mapListings } from "./listing.ts";
+export {
+  type Completion,
+  createCompletion,
+  createOperation,
+  findIn,
+  hasEnded as hasTaskEnded,
+  kindOf,
+  readCompletion,
+  readOperation,
+  toParams,
+} from "./operation.ts";
+export type {
+  Change,
+  Entry,
+  Notice,
+  Offers,
+  Operation,
+  Outcome,
+  Provider,
+  Target,
+  Task,
+} from "./provider.ts";
 export { hasEnded, type TaskOutcome, type TaskProgress, type TaskProvider, type TaskState } from "./task.ts";
 export { foldCase, spellingsOf } from "./uri-spellings.ts";

@@ -3,7 +3,7 @@ import type { ToolErrorCode } from "../errors/index.ts";
 import type { RawJson } from "../json/index.ts";
 import type {
   Extensions,
-  Questions,
+  CallKind,
   Skill,
   CacheHints,
   CompletionRef,
@@ -14,23 +14,8 @@ import type {
   Tool,
 } from "../mcp/index.ts";
 import type { CallContext, CallEvent } from "./context.ts";
+import type { CallerInfo, InputRequired, Round } from "./provider.ts";
 import type { TaskOutcome, TaskProvider } from "./task.ts";
-
-/** Answers to earlier questions, by the key they were asked under. Each is the bare result the client gave. */
-export type Answers = { readonly [key: string]: RawJson };
-
-/** Present on the second and later rounds of a request that had to ask something. */
-export interface Round {
-  /** Every answer given so far. */
-  readonly answers: Answers;
-  /** Those of the last round only, for a provider that passes them on; the same as `answers` when left out. */
-  readonly latest?: Answers;
-  /** What the provider attached to its question, exactly as it was. */
-  readonly state: unknown;
-}
-
-/** The kind of thing that a call is for. */
-export type CallKind = "tool" | "resource" | "prompt" | "completion" | "task" | "method";
 
 /** A request about a task: a look at it, answers to its questions, or the wish that it ends. */
 export interface TaskRequest {
@@ -62,17 +47,6 @@ export interface ToolCall {
   readonly mapEvent?: ((event: CallEvent) => CallEvent | undefined) | undefined;
 }
 
-/** A provider cannot finish before its questions are answered. The request is made again, with the answers. */
-export interface InputRequired {
-  readonly kind: "input_required";
-  /** May be empty: then it means "come back later". */
-  readonly asks: Questions;
-  /** Comes back unchanged in {@link Round.state}; the caller cannot read or alter it. JSON. */
-  readonly state?: unknown;
-  /** Whether the next round gets the answers of earlier ones too; true. */
-  readonly keepsAnswers?: boolean;
-}
-
 /** How a request to a provider ends, short of failing. `result` has the shape the protocol gives it. */
 export type OldOutcome =
   | {
@@ -101,10 +75,10 @@ export type OldChange = (
 /** A change of one resource. */
 export type ResourceChange = Extract<OldChange, { readonly kind: "resource" }>;
 
-/** A caller as far as lists and announcements depend on it. */
-export type CallerInfo = Pick<CallContext, "caller" | "identity" | "capabilities" | "revision" | "session">;
-
 /** The resources of a provider. */
+export type { Answers, CallerInfo, InputRequired, Round } from "./provider.ts";
+export type { CallKind } from "../mcp/index.ts";
+
 export interface ResourceProvider {
   listResources(context: CallContext): Promise<readonly Resource[]>;
   listTemplates(context: CallContext): Promise<readonly ResourceTemplate[]>;

@@ -1,6 +1,13 @@
 import { andThen, type Awaitable, settled } from "../async/index.ts";
 import { type Missing, RpcError } from "../errors/index.ts";
-import { editMembers, joinJson, joinMembers, prependMembers, RawJson, withoutMembers } from "../json/index.ts";
+import {
+  editMembers,
+  joinJson,
+  joinMembers,
+  prependMembers,
+  RawJson,
+  withoutMembers,
+} from "../json/index.ts";
 import {
   type CallKind,
   type CompletionRef,

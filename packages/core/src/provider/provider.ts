@@ -142,11 +142,7 @@ export interface Provider {
    */
   find?<P extends Part>(part: P, name: string, context: CallContext): Awaitable<Entry<Items[P]> | undefined>;
   /** Tells what happens to something until the returned function is called or the context's signal is aborted. */
-  watch?(
-    target: Target,
-    context: CallContext,
-    listener: (notice: Notice) => void,
-  ): Awaitable<() => void>;
+  watch?(target: Target, context: CallContext, listener: (notice: Notice) => void): Awaitable<() => void>;
   offers(caller: CallerInfo): Offers;
   /** Calls the listener on every change of a list until the returned function is called. */
   onChange?(listener: (change: Change) => void): () => void;
