@@ -37,7 +37,7 @@ export {
   toContext,
   withContext,
 } from "./context.ts";
-export { keyOf, type ListedItem, thingOf } from "./filtered-lists.ts";
+export { type ListedItem, thingOf } from "./filtered-lists.ts";
 export { followFacets } from "./guarded-facets.ts";
 export { followTasks, type NamedTasks, nameTasks } from "./guarded-tasks.ts";
 export {
@@ -92,3 +92,4 @@ export type {
 } from "./provider.ts";
 export { hasEnded, type TaskOutcome, type TaskProgress, type TaskProvider, type TaskState } from "./task.ts";
 export { foldCase, spellingsOf } from "./uri-spellings.ts";
+export { type Names, renameAt, withNames } from "./with-names.ts";

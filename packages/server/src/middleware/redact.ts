@@ -1,9 +1,8 @@
 import { NotFoundError, RpcError, ToolError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
-import { withMembers } from "@junctor/core/mcp";
+import { keyOf, withMembers } from "@junctor/core/mcp";
 import {
   type CallEvent,
-  keyOf,
   type ListedItem,
   thingOf,
   type CallEnd,
