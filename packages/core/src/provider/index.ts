@@ -37,12 +37,12 @@ export {
   toContext,
   withContext,
 } from "./context.ts";
-export { keyOf, type ListedItem, thingOf } from "./filtered-lists.ts";
-export { followFacets } from "./guarded-facets.ts";
-export { followTasks, type NamedTasks, nameTasks } from "./guarded-tasks.ts";
+export type { ListedItem } from "./filters.ts";
 export {
+  type CallChanges,
   type CallEnd,
   createGuarded,
+  latest,
   type Middleware,
   type MiddlewareOptions,
   withMiddleware,
@@ -77,6 +77,7 @@ export {
   kindOf,
   readCompletion,
   readOperation,
+  thingOf,
   toParams,
 } from "./operation.ts";
 export type {
