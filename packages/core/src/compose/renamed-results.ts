@@ -1,19 +1,16 @@
 import { andThen, type Awaitable } from "../async/index.ts";
 import { joinJson, RawJson, scanElements, editMembers } from "../json/index.ts";
 import { viewUriOf, withViewUri, type Meta } from "../mcp/index.ts";
-import type { OldChange } from "../provider/index.ts";
-import { anyone, type Catalog } from "./catalog.ts";
+import type { Outcome } from "../provider/index.ts";
 import type { UriNames } from "./claims.ts";
 
 type Rename = UriNames["toPublic"];
 
-/** A result of an owner, or that of a task, with the URIs that callers know. */
-export function renamed<T>(made: Awaitable<T>, uris: Pick<UriNames, "toPublic">): Awaitable<T> {
-  return andThen(made, (ended) => {
-    const { kind, status, result } = ended as { kind?: unknown; status?: unknown; result?: unknown };
-    const isComplete = (kind === "complete" || status === "completed") && result instanceof RawJson;
-    return isComplete ? { ...ended, result: renameResult(result, uris) } : ended;
-  });
+/** An outcome of an owner with the URIs that callers know. */
+export function renameOutcome(outcome: Outcome, uris: Pick<UriNames, "toPublic">): Outcome {
+  if (outcome.kind !== "complete") return outcome;
+  const result = renameResult(outcome.result, uris);
+  return result === outcome.result ? outcome : { ...outcome, result };
 }
 
 /**
@@ -88,9 +85,11 @@ function eachElement(array: RawJson, change: (element: RawJson) => RawJson): Raw
   ]);
 }
 
-/** A change of a resource, named as callers know it. */
-export function toPublicChange(change: OldChange, catalog: Catalog): OldChange {
-  if (change.kind !== "resource" || change.origin === undefined) return change;
-  const uri = catalog.snapshotFor(anyone).uris.get(change.origin)?.toPublic(change.uri);
-  return uri === undefined || uri === change.uri ? change : { ...change, uri, inner: change.inner ?? change };
+/** The same for code that was not converted. */
+export function renamed<T>(made: Awaitable<T>, uris: Pick<UriNames, "toPublic">): Awaitable<T> {
+  return andThen(made, (ended) => {
+    const { kind, status, result } = ended as { kind?: unknown; status?: unknown; result?: unknown };
+    const isComplete = (kind === "complete" || status === "completed") && result instanceof RawJson;
+    return isComplete ? { ...ended, result: renameResult(result, uris) } : ended;
+  });
 }

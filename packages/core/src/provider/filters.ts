@@ -201,7 +201,9 @@ function isFitting(uriTemplate: string, uri: string): boolean {
 }
 
 function isSame(items: readonly object[], last: readonly object[]): boolean {
-  return items === last || (items.length === last.length && items.every((item, index) => item === last[index]));
+  return (
+    items === last || (items.length === last.length && items.every((item, index) => item === last[index]))
+  );
 }
 
 function toFrozen<T>(items: readonly T[]): readonly T[] {

@@ -3,6 +3,8 @@ export {
   fromFacets,
   fromOldOutcome,
   fromTaskState,
+  type NamedTasks,
+  nameTasks,
   toOldOutcome,
   toOperation,
   toTaskState,
@@ -12,7 +14,7 @@ export {
 export { type AnswerReader, inputRequired, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 export { type Audit, type AuditOptions, type AuditRecord, type AuditSink, createAudit } from "./audit.ts";
 export { bounded, describeEnd, toTrace } from "./call-end.ts";
-export { type ChangeSource, createChangeSource } from "./changes.ts";
+export { type ChangeSource, createChanges, createChangeSource } from "./changes.ts";
 export {
   audio,
   describeBlockFault,
@@ -74,6 +76,7 @@ export {
   createOperation,
   findIn,
   hasEnded as hasTaskEnded,
+  isLook,
   kindOf,
   readCompletion,
   readOperation,

@@ -20,7 +20,15 @@ import { Filters, type ListedItem } from "./filters.ts";
 import type { OldProvider } from "./old.ts";
 import { createOperation, findIn, thingOf } from "./operation.ts";
 import type { Entry, Notice, Operation, Outcome, Provider, Task } from "./provider.ts";
-import { addTerms, type CallTerms, mapMessage, noTerms, TimeLimit, withLimit, withMappedEvents } from "./time-limit.ts";
+import {
+  addTerms,
+  type CallTerms,
+  mapMessage,
+  noTerms,
+  TimeLimit,
+  withLimit,
+  withMappedEvents,
+} from "./time-limit.ts";
 
 /** How a call ended, as `afterCall` sees it. */
 export type CallEnd =
@@ -61,7 +69,11 @@ export interface Middleware {
    * Runs after a call that this middleware let through, however it ended; returning an end replaces it. `operation` is what was called in
    * the end: the very object that `beforeCall` returned, if it returned a whole operation.
    */
-  afterCall?(operation: Operation, end: CallEnd, context: CallContext): CallEnd | void | Promise<CallEnd | void>;
+  afterCall?(
+    operation: Operation,
+    end: CallEnd,
+    context: CallContext,
+  ): CallEnd | void | Promise<CallEnd | void>;
 }
 
 export interface MiddlewareOptions {
@@ -188,7 +200,7 @@ function guard(inner: Provider, chain: readonly Middleware[], clock: Clock): Pro
     return andThen(settled(judge(looking, context)), () => watchInner(target, context, hear));
   };
   const watchInner: NonNullable<Provider["watch"]> = (target, context, listener) =>
-    settled(inner.watch?.(target, context, listener)) ?? (() => {});
+    inner.watch === undefined ? () => {} : settled(inner.watch(target, context, listener));
 
   return {
     list: (part, context) => recover(() => filters.list(part, context), reject),
@@ -209,7 +221,13 @@ function guard(inner: Provider, chain: readonly Middleware[], clock: Clock): Pro
 }
 
 const hooks = ["filterTools", "beforeCall", "afterCall"] as const;
-const endKinds: ReadonlySet<unknown> = new Set(["complete", "input_required", "working", "cancelled", "failed"]);
+const endKinds: ReadonlySet<unknown> = new Set([
+  "complete",
+  "input_required",
+  "working",
+  "cancelled",
+  "failed",
+]);
 
 /** Throws a `TypeError` for hooks that would never run. A middleware may have other members, but not one that is a misspelt hook. */
 function assertMiddlewares(middlewares: readonly Middleware[]): void {
@@ -252,7 +270,9 @@ function applyChanges(operation: Operation, changes: CallChanges): Operation {
 
 function assertNamed(operation: Operation): Operation {
   if (typeof operation !== "object" || typeof operation.name !== "string")
-    throw new TypeError("beforeCall must return changes, such as { name } or { ...operation, name }, or nothing");
+    throw new TypeError(
+      "beforeCall must return changes, such as { name } or { ...operation, name }, or nothing",
+    );
   return operation;
 }
 
@@ -357,7 +377,9 @@ export function latest(current: () => Provider): Provider {
       ? {}
       : { watch: (target, context, listener) => current().watch?.(target, context, listener) ?? (() => {}) }),
     offers: (caller) => current().offers(caller),
-    ...(onChange === undefined ? {} : { onChange: (listener) => current().onChange?.(listener) ?? (() => {}) }),
+    ...(onChange === undefined
+      ? {}
+      : { onChange: (listener) => current().onChange?.(listener) ?? (() => {}) }),
   };
 }
 

@@ -1,8 +1,8 @@
 import { andThen } from "@junctor/core/async";
 import { NotFoundError } from "@junctor/core/errors";
-import { type Tool, withMembers, withName } from "@junctor/core/mcp";
+import { keyOf, type Tool, withMembers, withName } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import { keyOf, type Middleware, withMiddleware, type OldProvider } from "@junctor/core/provider";
+import { type Middleware, withMiddleware, type OldProvider } from "@junctor/core/provider";
 import { createGlobs } from "@junctor/server/internal";
 import { delegateTo, mappedLists } from "./delegate.ts";
 
@@ -39,8 +39,8 @@ function createFilter(mayPass: (name: string) => boolean): Middleware {
   return {
     filterTools: (items) => items.filter((item) => mayPass(keyOf(item))),
     // A resource that no list has is judged by its URI.
-    beforeCall: ({ kind, name }) => {
-      if (kind === "resource" && !mayPass(name)) throw new NotFoundError("resource", name);
+    beforeCall: ({ part, name }) => {
+      if (part === "resources" && !mayPass(name)) throw new NotFoundError("resource", name);
     },
   };
 }
