@@ -5,7 +5,7 @@ import { type Items, keyOf, methods, type Part, viewUriOf, withMembers, withView
 import type { CallContext } from "./context.ts";
 import { mapListings } from "./listing.ts";
 import { findIn, thingOf } from "./operation.ts";
-import type { Notice, Operation, Outcome, Provider, Target } from "./provider.ts";
+import type { Notice, Outcome, Provider, Target } from "./provider.ts";
 
 /** What callers call the things of a provider. */
 export interface Names {
@@ -140,7 +140,8 @@ function renameUrisOf(item: Items[Part], rename: Rename): Items[Part] {
   return withMembers(item as Items["tools"], { _meta: withViewUri(_meta, rename(view)) });
 }
 
-function renameOutcome(outcome: Outcome, method: Operation["method"], rename: Rename): Outcome {
+/** An outcome with other URIs, in the places that the method has for them. */
+export function renameOutcome(outcome: Outcome, method: string, rename: Rename): Outcome {
   if (outcome.kind !== "complete") return outcome;
   const { uris = [] } = methods.get(method) ?? {};
   const result = renameAt(outcome.result, uris, rename);

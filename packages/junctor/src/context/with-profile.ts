@@ -51,8 +51,8 @@ function createFilter(mayPass: (name: string) => boolean): Middleware {
   return {
     filterTools: (items) => items.filter((item) => mayPass(keyOf(item))),
     // A resource that no list has is judged by its URI.
-    beforeCall: ({ kind, name }) => {
-      if (kind === "resource" && !mayPass(name)) throw new NotFoundError("resource", name);
+    beforeCall: ({ part, name }) => {
+      if (part === "resources" && !mayPass(name)) throw new NotFoundError("resource", name);
     },
   };
 }
