@@ -11,6 +11,7 @@ import {
   type Operation,
   type Outcome,
   type Provider,
+  renameOutcome,
   type Round,
   type Target,
   thingOf,
@@ -19,7 +20,6 @@ import type { Catalog } from "./catalog.ts";
 import type { Owner } from "./claims.ts";
 import { composeSkills } from "./composed-skills.ts";
 import type { ListPart, Member } from "./member.ts";
-import { renameOutcome } from "./renamed-results.ts";
 import { assertScopes, assertUriScopes, type ResourceOwner, type View } from "./view.ts";
 
 interface CompositionOptions {
@@ -224,6 +224,7 @@ export function createComposition(options: CompositionOptions): Provider {
   /** A member's outcome with the URIs that callers know, and with a task that leads back to the member. */
   const toPublic = (
     made: Awaitable<Outcome>,
+    method: string,
     member: Member,
     owner: Owner | undefined,
     context: CallContext,
@@ -232,7 +233,7 @@ export function createComposition(options: CompositionOptions): Provider {
     // Only callers that declared an extension are given tasks.
     if (uris === undefined && context.capabilities.extensions === undefined) return made;
     return andThen(made, (outcome) => {
-      const renamed = uris === undefined ? outcome : renameOutcome(outcome, uris);
+      const renamed = uris === undefined ? outcome : renameOutcome(outcome, method, uris.toPublic);
       return withMember(renamed, member.name);
     });
   };
@@ -249,7 +250,7 @@ export function createComposition(options: CompositionOptions): Provider {
               throw toMissing("prompt", name, round);
             const isSame = own.name === name && own.ref === ref;
             const made = member.provider.call(isSame ? operation : { ...operation, ...own }, context);
-            return toPublic(settled(made), member, owner, context);
+            return toPublic(settled(made), operation.method, member, owner, context);
           },
           (member) => (ref === undefined && part === "tools" ? member.askFirst?.(context, round) : undefined),
         ),
@@ -265,7 +266,13 @@ export function createComposition(options: CompositionOptions): Provider {
         if (!member.provider.offers(context).serves(operation.method)) return undefined;
         // What is completed keeps the template that callers know.
         const own = part === "templates" || uri === name ? operation : { ...operation, name: uri };
-        return toPublic(settled(member.provider.call(own, context)), member, owner, context);
+        return toPublic(
+          settled(member.provider.call(own, context)),
+          operation.method,
+          member,
+          owner,
+          context,
+        );
       },
       round,
     );
@@ -283,7 +290,10 @@ export function createComposition(options: CompositionOptions): Provider {
               if (notice.kind !== "task" || viewFor(context).toolClaims.get(name)?.server !== owner.server)
                 return;
               const { uris } = owner;
-              const outcome = uris === undefined ? notice.outcome : renameOutcome(notice.outcome, uris);
+              const outcome =
+                uris === undefined
+                  ? notice.outcome
+                  : renameOutcome(notice.outcome, "tasks/get", uris.toPublic);
               listener({ kind: "task", outcome: withMember(outcome, member.name) });
             }),
           );

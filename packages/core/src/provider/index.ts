@@ -75,7 +75,7 @@ export {
   createCompletion,
   createOperation,
   findIn,
-  hasEnded as hasTaskEnded,
+  hasTaskEnded,
   isLook,
   kindOf,
   readCompletion,
@@ -96,3 +96,4 @@ export type {
 } from "./provider.ts";
 export { hasEnded, type TaskOutcome, type TaskProgress, type TaskProvider, type TaskState } from "./task.ts";
 export { foldCase, spellingsOf } from "./uri-spellings.ts";
+export { type Names, renameAt, renameOutcome, withNames } from "./with-names.ts";
