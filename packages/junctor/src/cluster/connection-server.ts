@@ -1,7 +1,7 @@
 import { type Awaitable, isPromise, LazyAbort } from "@junctor/core/async";
 import type { RawJson } from "@junctor/core/json";
 import { callerKey, type Seal, type Server, type WireContext, type Implementation } from "@junctor/core/mcp";
-import type { InputRequired, OldProvider, Round } from "@junctor/core/provider";
+import type { InputRequired, Provider, Round } from "@junctor/core/provider";
 import { createServer } from "@junctor/server";
 import { isCaller } from "./caller-header.ts";
 
@@ -10,7 +10,7 @@ import { isCaller } from "./caller-header.ts";
  * request names its caller.
  */
 export function createConnectionServer(
-  provider: OldProvider,
+  provider: Provider,
   info: Implementation,
   onError: (error: unknown, method: string) => void,
 ): Server {

@@ -1,5 +1,5 @@
 import type { Server, Implementation } from "@junctor/core/mcp";
-import type { ChangeSource, OldProvider } from "@junctor/core/provider";
+import { type Change, type ChangeSource, fromFacets, type Provider } from "@junctor/core/provider";
 import { type Cluster, createConnectionServer } from "../cluster/index.ts";
 import { profileOfResults, type ResultsElsewhere, resultsName } from "../context/index.ts";
 import type { GatewayLog } from "../log/index.ts";
@@ -8,24 +8,24 @@ import type { Fleet } from "./fleet.ts";
 
 interface JoinedParts {
   readonly fleet: Fleet;
-  readonly changes: ChangeSource;
+  readonly changes: ChangeSource<Change>;
   readonly info: Implementation;
   readonly log: GatewayLog;
   readonly results: { readonly elsewhere?: SharedResults };
 }
 
 interface SharedResults extends ResultsElsewhere {
-  readonly readers: ReadonlyMap<string | undefined, OldProvider>;
+  readonly readers: ReadonlyMap<string | undefined, Provider>;
 }
 
 /** Reads results that other replicas keep, and has those that are kept here read by them. */
 export function joinResults({ membership, clientAt }: Cluster): { readonly elsewhere: SharedResults } {
-  const readers = new Map<string | undefined, OldProvider>();
+  const readers = new Map<string | undefined, Provider>();
   return {
     elsewhere: {
       here: membership.id,
       readerAt: (at, profile) => clientAt(at, resultsName(profile)),
-      serve: (profile, reader) => void readers.set(profile, reader),
+      serve: (profile, reader) => void readers.set(profile, fromFacets(reader)),
       readers,
     },
   };
@@ -55,24 +55,19 @@ export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, resu
 }
 
 /** A server with the changes that are its own: the composition of all servers reports those of all. */
-function toLineProvider({ config: { name }, provider }: GatewayServer, changes: ChangeSource): OldProvider {
-  const { resources, prompts, completion, tasks, skills, methods } = provider;
+function toLineProvider(
+  { config: { name }, provider }: GatewayServer,
+  changes: ChangeSource<Change>,
+): Provider {
+  const inner = fromFacets(provider);
   return {
-    listTools: (context) => provider.listTools(context),
-    callTool: (call, context) => provider.callTool(call, context),
-    ...(resources && { resources }),
-    ...(prompts && { prompts }),
-    ...(completion && { completion }),
-    ...(tasks && { tasks }),
-    ...(skills && { skills }),
-    ...(methods && { methods }),
-    get cacheHints() {
-      return provider.cacheHints;
-    },
+    list: (part, context) => inner.list(part, context),
+    call: (operation, context) => inner.call(operation, context),
+    ...(inner.watch === undefined ? {} : { watch: inner.watch.bind(inner) }),
+    offers: (caller) => inner.offers(caller),
     onChange: (listener) =>
       changes.onChange((change) => {
         if (change.origin === name) listener(change);
       }),
-    mayHear: (change, callerInfo) => provider.mayHear?.(change, callerInfo) ?? true,
   };
 }

@@ -56,7 +56,6 @@ import { createUseAt, type OtherReplicas } from "./use-at.ts";
 export type UpstreamChange = { readonly pooled: PooledConnection } & (
   | { readonly kind: "health"; readonly health: Health; readonly cause: unknown }
   | { readonly kind: "listed"; readonly changed: readonly ListKind[] }
-  | { readonly kind: "resource"; readonly uri: string }
 );
 
 interface UpstreamOptions {
@@ -141,7 +140,6 @@ export class Upstream implements Provider, AsyncDisposable {
           for (const listener of this.#listeners) listener({ part, isFor: pooled.isFor });
         onChange({ kind: "listed", changed, pooled });
       },
-      onResource: (pooled, uri) => onChange({ kind: "resource", uri, pooled }),
       onUp: () => this.#restLater(),
       onHealth: (pooled, health, cause) => {
         if (pooled === pool.everyone) lists.note(health);
@@ -153,7 +151,6 @@ export class Upstream implements Provider, AsyncDisposable {
     const lists = new UpstreamLists({ config, clock, pool, ...awaited });
     // Watches of callers are kept when the server is replaced.
     if (predecessor !== undefined) everyone.watches = predecessor.pool.everyone.watches;
-    everyone.watches.onMissed = (uri) => onChange({ kind: "resource", uri, pooled: everyone });
     const server = config.name;
     const toFailure = (error: unknown, connection: Connection): unknown => {
       if (isDoubtful(error)) connection.doubt();
@@ -370,7 +367,6 @@ export class Upstream implements Provider, AsyncDisposable {
       const isLess = isUnknown || error instanceof NotFoundError;
       if (pooled === everyone || !isLess || this.config.sharing !== "shared") throw error;
     }
-    pooled.watchesElsewhere = true;
     return everyone.watches.add(uri, await everyone.connection.whenUp(signal), listener);
   }
 
