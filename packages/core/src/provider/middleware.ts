@@ -259,6 +259,7 @@ function judges({ filterTools, isFilter = true }: Middleware): boolean {
 
 /** The operation that a `beforeCall` wants made. A whole operation without terms is taken as it is. */
 function applyChanges(operation: Operation, changes: CallChanges): Operation {
+  if (typeof changes !== "object") throw notChanges();
   const isWhole = "method" in changes;
   if (isWhole && changes.timeoutMs === undefined && changes.mapEvent === undefined)
     return assertNamed(changes as Operation);
@@ -269,11 +270,14 @@ function applyChanges(operation: Operation, changes: CallChanges): Operation {
 }
 
 function assertNamed(operation: Operation): Operation {
-  if (typeof operation !== "object" || typeof operation.name !== "string")
-    throw new TypeError(
-      "beforeCall must return changes, such as { name } or { ...operation, name }, or nothing",
-    );
+  if (typeof operation.name !== "string") throw notChanges();
   return operation;
+}
+
+function notChanges(): TypeError {
+  return new TypeError(
+    "beforeCall must return changes, such as { name } or { ...operation, name }, or nothing",
+  );
 }
 
 /** Runs the rest of a call, and the middleware's `afterCall` on whatever end it has. */

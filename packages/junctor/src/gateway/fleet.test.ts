@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
+import { fromFacets } from "../../../core/src/provider/adapters.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import type { OldChange } from "../../../core/src/provider/old.ts";
+import type { Notice } from "../../../core/src/provider/provider.ts";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
 import { createResourceRegistry } from "../../../server/src/registry/resources.ts";
 import { createGateway } from "./gateway.ts";
@@ -20,12 +22,11 @@ test("a change of a gateway inside a gateway is heard by the callers of the oute
   await Promise.all([inner.ready, outer.ready]);
   const context = createCallContext();
   await outer.provider.resources?.listResources(context);
-  const heard: OldChange[] = [];
-  outer.provider.onChange?.((change) => {
-    if (outer.provider.mayHear?.(change, context) !== false) heard.push(change);
-  });
+  const heard: Notice[] = [];
+  const target = { part: "resources", name: uri, ref: undefined } as const;
+  await fromFacets(outer.provider).watch?.(target, context, (notice) => heard.push(notice));
   resources.updated(uri);
-  await expect.poll(() => heard).toContainEqual(expect.objectContaining({ kind: "resource", uri }));
+  await expect.poll(() => heard).toContainEqual({ kind: "updated", uri });
 });
 
 test("a gateway that was closed no longer listens to the providers of this process", async () => {

@@ -501,7 +501,7 @@ describe("made wrongly:", () => {
   });
 
   test.each<[middleware: Middleware, message: string]>([
-    [{ beforeCall: () => wrong("x") }, "beforeCall must return a call"],
+    [{ beforeCall: () => wrong("x") }, "beforeCall must return changes"],
     [{ afterCall: () => wrong({ content: [] }) }, "afterCall must return an end"],
   ])("a hook that returns something else, %#", async (middleware, message) => {
     const registry = createRegistry();
