@@ -1,28 +1,31 @@
-import { createChangeSource, type ChangeSource, type OldChange } from "@junctor/core/provider";
+import type { CacheHints, Part } from "@junctor/core/mcp";
+import { type Change, createChangeSource, Listing } from "@junctor/core/provider";
 
 /** Things registered under a name, in the order they came, and the list that callers see. */
-export interface NamedEntries<Entry, Shown> extends Pick<ChangeSource, "onChange"> {
+export interface NamedEntries<Entry, Shown extends object> {
   /** Adds an entry. Throws when the name is taken. */
   add(name: string, entry: Entry): void;
   /** Removes an entry; false when there was none. */
   remove(name: string): boolean;
   readonly entries: ReadonlyMap<string, Entry>;
-  /** The same array until something is added or removed. */
-  list(): readonly Shown[];
+  /** The same list until something is added or removed. */
+  list(): Listing<Shown>;
+  onChange(listener: (change: Change) => void): () => void;
 }
 
-/** An empty catalog whose changes are reported as `change`. */
-export function createNamedEntries<Entry, Shown>(
+/** An empty catalog of one list. */
+export function createNamedEntries<Entry, Shown extends object>(
   what: string,
-  change: OldChange,
+  part: Part,
   toShown: (entry: Entry) => Shown,
+  hints?: CacheHints,
 ): NamedEntries<Entry, Shown> {
   const entries = new Map<string, Entry>();
-  const source = createChangeSource();
-  let shown: readonly Shown[] | undefined;
+  const changes = createListChanges(part);
+  let shown: Listing<Shown> | undefined;
   const changed = (): void => {
     shown = undefined;
-    source.report(change);
+    changes.report();
   };
   return {
     add: (name, entry) => {
@@ -37,7 +40,23 @@ export function createNamedEntries<Entry, Shown>(
       return existed;
     },
     entries,
-    list: () => (shown ??= Object.freeze(Array.from(entries.values(), toShown))),
-    onChange: source.onChange,
+    list: () => (shown ??= new Listing(Object.freeze(Array.from(entries.values(), toShown)), { hints })),
+    onChange: changes.onChange,
+  };
+}
+
+/** Where changes of one list are reported. */
+export interface ListChanges {
+  /** Reports a change, soon: several in the same turn of the event loop are reported once. */
+  report(): void;
+  onChange(listener: (change: Change) => void): () => void;
+}
+
+export function createListChanges(part: Part): ListChanges {
+  const source = createChangeSource();
+  const kind = part === "tools" || part === "prompts" ? part : "resources";
+  return {
+    report: () => source.report({ kind }),
+    onChange: (listener) => source.onChange(() => listener({ part })),
   };
 }
