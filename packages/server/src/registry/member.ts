@@ -55,7 +55,7 @@ export function joinMembers(members: readonly Provider[], hints: CacheHints | un
   const list = <P extends Part>(part: P, context: CallContext): Awaitable<Listing<Items[P]>> => {
     const listed = members.map((member) => member.list(part, context));
     const join = joinOf(part);
-    if (listed.some(isPromise)) return Promise.all(listed).then((listings) => join(listings));
+    if (listed.some(isPromise)) return Promise.all(listed.map(async (each) => each)).then(join);
     return join(listed as readonly Listing<Items[P]>[]);
   };
   const offersOf = (member: Provider): Offers => member.offers(nobody);
@@ -99,7 +99,9 @@ export function joinMembers(members: readonly Provider[], hints: CacheHints | un
     offers: {
       serves: (method) => members.some((member) => offersOf(member).serves(method)),
       get extensions() {
-        return Object.assign({}, ...members.map((member) => offersOf(member).extensions));
+        return Object.fromEntries(
+          members.flatMap((member) => Object.entries(offersOf(member).extensions ?? {})),
+        );
       },
     },
   };
