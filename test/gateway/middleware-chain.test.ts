@@ -7,6 +7,7 @@ import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { withMiddleware } from "../../packages/core/src/provider/middleware.ts";
 import type { OldProvider, ToolCall } from "../../packages/core/src/provider/old.ts";
+import { createOperation } from "../../packages/core/src/provider/operation.ts";
 import type { GatewayConfig } from "../../packages/junctor/src/config/config.ts";
 import {
   createMiddlewareChain,
@@ -112,7 +113,7 @@ test("limits of time are set on calls, of all tools and of single ones", async (
   const timeoutOf = async (limits: GatewayConfig["limits"], name: string): Promise<number | undefined> => {
     await using chain = await make({ limits });
     const before = chain.middlewares[0]?.beforeCall;
-    const changed = await before?.({ ...call, name }, createCallContext());
+    const changed = await before?.(createOperation("tools/call", name), createCallContext());
     return changed === undefined ? undefined : changed.timeoutMs;
   };
   expect(await timeoutOf({ callTimeoutMs: 500 }, "echo")).toBe(500);

@@ -1,5 +1,5 @@
-import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { createOperation } from "../../packages/core/src/provider/operation.ts";
 import { createSharedRateLimit } from "../../packages/junctor/src/cluster/shared-rate-limit.ts";
 import type { ClusterStore } from "../../packages/junctor/src/cluster/store.ts";
 import type { VirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
@@ -43,7 +43,7 @@ export async function runSpread(options: SpreadOptions): Promise<SpreadResult> {
     const { middleware } = createSharedRateLimit({ rates: [[undefined, { callsPerMinute }]], source, clock });
     return async (): Promise<boolean> => {
       try {
-        const call = { name: "t", arguments: RawJson.fromText("{}") };
+        const call = createOperation("tools/call", "t");
         await middleware.beforeCall?.(call, createCallContext({ caller: `caller ${seed}` }));
         return true;
       } catch (error) {

@@ -50,8 +50,10 @@ export function toEnd({ kind, nonce }: Pick<CallRecord, "kind" | "nonce">, respo
   const text = content.map((block) => block.text ?? "").join("");
   if (isError === true) return wrong(`an error of the tool: ${text}`);
   const isAsked = kind === "parked" || kind === "interactive";
-  // A question that may belong to a call that was given up is refused, and the tool says so.
-  const expected = isAsked ? [`${nonce} ${answerTo(nonce)}`, `${nonce} refused`] : [nonce];
+  // A question that may belong to a call that was given up is refused, and one that stays unanswered while others wait is closed. The tool
+  // says so.
+  const ends = [answerTo(nonce), "refused", "cancel"];
+  const expected = isAsked ? ends.map((end) => `${nonce} ${end}`) : [nonce];
   return expected.includes(text) ? { kind: "result", text } : wrong(`the result of another call: ${text}`);
 }
 

@@ -1,7 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { type Awaitable, type Clock, dateOf } from "@junctor/core/async";
 import type { RawJson } from "@junctor/core/json";
-import { type Audit, bounded, describeEnd, type CallEnd, type ToolOutcome } from "@junctor/core/provider";
+import {
+  type Audit,
+  bounded,
+  describeEnd,
+  type CallEnd,
+  type ToolOutcome,
+  fromOldOutcome,
+} from "@junctor/core/provider";
 import type { Agreement } from "./conversation.ts";
 
 /** A call, as far as it is known before it is made. */
@@ -62,7 +69,7 @@ export function createRecorded({ audit, target, clock, agreement }: RecordedOpti
       await finish({ kind: "failed", error });
       throw error;
     });
-    await finish(outcome);
+    await finish(fromOldOutcome(outcome));
     return outcome;
   };
 }

@@ -1,4 +1,3 @@
-import type { ListPart } from "../fit/index.ts";
 import { canShowViews, newestModernRevision, type Tool, setOwner, withMembers } from "../mcp/index.ts";
 import type { CallerInfo } from "../provider/index.ts";
 import {
@@ -10,7 +9,7 @@ import {
   type ReservedFor,
   type UriNames,
 } from "./claims.ts";
-import type { MemberLists, Member } from "./member.ts";
+import type { ListPart, MemberLists, Member } from "./member.ts";
 import { isSame, toAppMeta, UriNaming } from "./uri-names.ts";
 import { createView, type Policy, type Snapshot, type View } from "./view.ts";
 

@@ -4,8 +4,11 @@ import { createPromptRegistry, type PromptRegistry } from "../../../server/src/r
 import { createRegistry } from "../../../server/src/registry/registry.ts";
 import { createResourceRegistry, type ResourceRegistry } from "../../../server/src/registry/resources.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
+import { fromFacets } from "../provider/adapters.ts";
+import { createChanges } from "../provider/changes.ts";
 import { createCallContext } from "../provider/context.ts";
 import type { OldOutcome, OldProvider } from "../provider/old.ts";
+import type { CallerInfo, Change, Provider } from "../provider/provider.ts";
 import { compose } from "./compose.ts";
 
 const context = createCallContext();
@@ -73,12 +76,17 @@ describe("resources of a composite", () => {
     expect(await resources?.listTemplates(context)).toBe(await resources?.listTemplates(context));
   });
 
-  test("are heard of by callers that every provider lets hear", () => {
-    const mayHear: OldProvider["mayHear"] = (change) => change.kind !== "resource" || change.uri !== "a:1";
-    const judged = compose({ a: { ...createRegistry(), mayHear }, b: createRegistry() });
-    const heard = (uri: string): boolean | undefined => judged.mayHear?.({ kind: "resource", uri }, context);
-    expect([heard("a:1"), heard("b:1")]).toEqual([false, true]);
-    expect(compose({ b: createRegistry() })).not.toHaveProperty("mayHear");
+  test("are told to have changed to those callers that their provider means", async () => {
+    const source = createChanges();
+    const only = (caller: CallerInfo): boolean => caller.caller === "ada";
+    const told: Provider = { ...fromFacets(createRegistry()), onChange: source.onChange };
+    const heard: Change[] = [];
+    fromFacets(compose({ a: told, b: createRegistry() })).onChange?.((change) => heard.push(change));
+    source.report({ part: "resources", isFor: only });
+    await Promise.resolve();
+    await Promise.resolve();
+    const [change] = heard;
+    expect(["ada", "bob"].map((caller) => change?.isFor?.({ ...context, caller }))).toEqual([true, false]);
   });
 
   test("cannot be watched when no provider lets them", () => {

@@ -7,7 +7,7 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Tool } from "../mcp/types.ts";
 import { createCallContext } from "../provider/context.ts";
-import type { ListedItem } from "../provider/filtered-lists.ts";
+import type { ListedItem } from "../provider/filters.ts";
 import { withMiddleware } from "../provider/middleware.ts";
 import type { OldChange, OldProvider, ToolOutcome } from "../provider/old.ts";
 import { compose, type ComposeOptions } from "./compose.ts";

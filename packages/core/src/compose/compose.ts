@@ -1,11 +1,19 @@
+import { andThen, type Awaitable } from "../async/index.ts";
 import { NotFoundError, RpcError } from "../errors/index.ts";
+import { methods } from "../mcp/index.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../options/index.ts";
 import {
-  createChangeSource,
   type CallContext,
+  type CallerInfo,
+  createChanges,
+  type Entry,
+  fromFacets,
+  type Offers,
   type OldProvider,
-  type ToolCall,
-  type ToolOutcome,
+  type Operation,
+  type Outcome,
+  type Provider,
+  withFacets,
 } from "../provider/index.ts";
 import { Catalog } from "./catalog.ts";
 import { createComposition } from "./composition.ts";
@@ -42,7 +50,7 @@ export interface Composite extends OldProvider {
  * const all = compose({ github: upstream, local: registry });
  */
 export function compose(
-  providers: { readonly [namespace: string]: OldProvider },
+  providers: { readonly [namespace: string]: OldProvider | Provider },
   options: ComposeOptions = {},
 ): Composite {
   assertKnownKeys("compose", options, optionKeys);
@@ -53,77 +61,76 @@ export function compose(
   assertNamespaces(namespaces, naming);
   // Each caller has an edition of its own: providers may list other things for each.
   const catalog = new Catalog({ kindOf: ({ caller }) => caller, separator: () => separator });
-  const all = Object.values(providers);
-  catalog.members = Object.entries(providers).map(([name, provider]) =>
-    toMember(name, provider, naming, { onListError, onChanged: () => catalog.outdated() }),
+  const all = Object.values(providers).map(fromFacets);
+  catalog.members = namespaces.map((name, index) =>
+    toMember(name, all[index] as Provider, naming, { onListError, onChanged: () => catalog.outdated() }),
   );
   const composition = createComposition({
     catalog,
     viewFor: (caller) => catalog.viewFor(caller, everything),
     triesAll: true,
-    onChange: (listener) => listenToAll(providers, listener),
+    offers: (caller) => offersOf(all, caller),
+    onChange: (listener) => listenToAll(all, listener),
   });
 
-  const callBare = async (call: ToolCall, context: CallContext): Promise<ToolOutcome> => {
+  const callBare = async (operation: Operation, context: CallContext): Promise<Outcome> => {
     if (bareNames === "refuse") {
-      throw new RpcError("rpc.invalid_params", `Invalid tool name format: '${call.name}'`);
+      throw new RpcError("rpc.invalid_params", `Invalid tool name format: '${operation.name}'`);
     }
     for (const provider of all) {
       try {
-        return await provider.callTool(call, context);
+        return await provider.call(operation, context);
       } catch (error) {
         if (!(error instanceof NotFoundError)) throw error;
       }
     }
-    throw new NotFoundError("tool", call.name);
+    throw new NotFoundError("tool", operation.name);
+  };
+  const isBare = ({ method, name }: Operation): boolean =>
+    bareNames !== "exact" && method === "tools/call" && !name.includes(separator);
+
+  const find = (
+    ...[part, name, context]: Parameters<NonNullable<Provider["find"]>>
+  ): Awaitable<Entry<never> | undefined> => {
+    const isAlias = bareNames === "first_match" && part === "tools" && !name.includes(separator);
+    if (!isAlias) return composition.find?.(part, name, context) as Awaitable<Entry<never> | undefined>;
+    return andThen(composition.list("tools", context), (listing) => {
+      const names = namespaces.map((namespace) => qualify(namespace, name, naming));
+      const key = names.find((each) => listing.get(each) !== undefined);
+      const item = key === undefined ? undefined : listing.get(key);
+      return key === undefined || item === undefined ? undefined : { key, item: item as never };
+    });
   };
 
-  const firstMatch = async (name: string, context: CallContext): Promise<string | undefined> => {
-    if (name.includes(separator)) return undefined;
-    const listed = new Set((await composition.listTools(context)).map((tool) => tool.name));
-    return namespaces.map((namespace) => qualify(namespace, name, naming)).find((each) => listed.has(each));
+  const isWatchable = all.some((provider) => provider.watch !== undefined);
+  const isHeard = all.some((provider) => provider.onChange !== undefined);
+  const { list, call, watch, offers, onChange } = composition;
+  const composite: Provider = {
+    list,
+    call: (operation, context) =>
+      isBare(operation) ? callBare(operation, context) : call(operation, context),
+    find,
+    ...(isWatchable && watch !== undefined ? { watch } : {}),
+    offers,
+    ...(isHeard && onChange !== undefined ? { onChange } : {}),
   };
+  return Object.assign(withFacets(composite), { namespaces });
+}
 
-  const {
-    resources,
-    prompts,
-    completion,
-    skills,
-    tasks,
-    onChange,
-    mayHear: _,
-    toolNamed: __,
-    listedName: ____,
-    ...tools
-  } = composition;
-  const mayHear: OldProvider["mayHear"] = (change, callerInfo) =>
-    all.every((provider) => provider.mayHear?.(change.inner ?? change, callerInfo) !== false);
-  const has = (facet: "resources" | "prompts" | "completion" | "skills" | "tasks"): boolean =>
-    all.some((provider) => provider[facet] !== undefined);
-  const isWatchable = all.some((provider) => provider.resources?.watch !== undefined);
-  const { watch: ___, ...unwatchable } = resources ?? {};
+/** What several providers offer together. Opened methods have no owner among them. */
+function offersOf(all: readonly Provider[], caller: CallerInfo): Offers {
+  const offers = all.map((provider) => provider.offers(caller));
+  const ids = offers.flatMap(({ extensions = {} }) => Object.entries(extensions));
   return {
-    ...tools,
-    namespaces,
-    callTool: (call: ToolCall, context: CallContext) =>
-      bareNames !== "exact" && !call.name.includes(separator)
-        ? callBare(call, context)
-        : composition.callTool(call, context),
-    ...(bareNames === "first_match" ? { listedName: firstMatch } : {}),
-    ...(has("resources") ? { resources: isWatchable ? resources : unwatchable } : {}),
-    ...(has("prompts") ? { prompts } : {}),
-    ...(has("completion") ? { completion } : {}),
-    ...(has("tasks") ? { tasks } : {}),
-    ...(has("skills") ? { skills } : {}),
-    ...(all.some((provider) => provider.onChange !== undefined) ? { onChange } : {}),
-    ...(all.some((provider) => provider.mayHear !== undefined) ? { mayHear } : {}),
-  } as unknown as Composite;
+    serves: (method) => methods.has(method) && offers.some(({ serves }) => serves(method)),
+    extensions: Object.fromEntries(ids),
+  };
 }
 
 /** A provider whose names begin with its namespace. */
 function toMember(
   name: string,
-  provider: OldProvider,
+  provider: Provider,
   naming: Naming,
   listeners: { readonly onListError: OnListError; readonly onChanged: () => void },
 ): Member {
@@ -141,18 +148,14 @@ function toMember(
   };
 }
 
-/** The changes of all providers. Changes of lists that several report at once are one. */
+/** The changes of all providers. Changes of one list that several report at once are one. */
 function listenToAll(
-  providers: { readonly [namespace: string]: OldProvider },
-  listener: Parameters<NonNullable<OldProvider["onChange"]>>[0],
+  all: readonly Provider[],
+  listener: Parameters<NonNullable<Provider["onChange"]>>[0],
 ): () => void {
-  const source = createChangeSource();
+  const source = createChanges();
   source.onChange(listener);
-  const stops = Object.entries(providers).map(([origin, provider]) =>
-    provider.onChange?.((change) =>
-      source.report(change.kind === "resource" ? { ...change, origin, inner: change } : change),
-    ),
-  );
+  const stops = all.map((provider) => provider.onChange?.((change) => source.report(change)));
   return () => stops.forEach((stop) => stop?.());
 }
 

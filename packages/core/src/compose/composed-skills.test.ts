@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Skill } from "../mcp/skill.ts";
 import { createCallContext } from "../provider/context.ts";
+import { Listing } from "../provider/listing.ts";
 import type { Catalog } from "./catalog.ts";
 import { composeSkills } from "./composed-skills.ts";
 import type { View } from "./view.ts";
@@ -13,10 +14,10 @@ const toSkill = (name: string): Skill => {
 
 test("the same lists of members are one list, made once: each page of it asks for the whole", async () => {
   let judged = 0;
-  const listed = Object.freeze(["one", "two", "hidden"].map(toSkill));
+  const listed = new Listing(Object.freeze(["one", "two", "hidden"].map(toSkill)));
   const members = ["a", "b"].map((name) => ({
     name,
-    provider: { skills: { listSkills: () => Promise.resolve(listed) } },
+    provider: { list: () => Promise.resolve(listed) },
   }));
   const toNames = (name: string) => ({ toPublic: (uri: string) => uri.replace("://", `://${name}/`) });
   const uris = new Map(members.map(({ name }) => [name, toNames(name)]));
@@ -28,14 +29,14 @@ test("the same lists of members are one list, made once: each page of it asks fo
   } as unknown as View;
   const catalog = { members, snapshotFor: () => ({ uris }) } as unknown as Catalog;
   const skills = composeSkills({ catalog, viewFor: () => view });
-  const first = await skills.listSkills(createCallContext());
-  expect(first.map(({ uri }) => uri)).toEqual([
+  const first = await skills.list(createCallContext(), undefined);
+  expect(first.items.map(({ uri }) => uri)).toEqual([
     "skill://a/one/SKILL.md",
     "skill://a/two/SKILL.md",
     "skill://b/one/SKILL.md",
     "skill://b/two/SKILL.md",
   ]);
   expect(judged).toBe(6);
-  expect(await skills.listSkills(createCallContext())).toBe(first);
+  expect(await skills.list(createCallContext(), undefined)).toBe(first);
   expect(judged).toBe(6);
 });

@@ -1,7 +1,14 @@
 import { createSlices } from "../async/index.ts";
 import { NotFoundError, RpcError, rpcCodes, SkillError } from "../errors/index.ts";
-import { childrenOf, type Skill, type Resource } from "../mcp/index.ts";
-import type { CallContext, CallerInfo, SkillProvider } from "../provider/index.ts";
+import { RawJson } from "../json/index.ts";
+import { type CacheHints, childrenOf, definitionOf, type Skill, type Resource } from "../mcp/index.ts";
+import {
+  type CallContext,
+  type CallerInfo,
+  Listing,
+  type Operation,
+  type Outcome,
+} from "../provider/index.ts";
 import type { Catalog } from "./catalog.ts";
 import type { UriNames } from "./claims.ts";
 import type { Member } from "./member.ts";
@@ -15,15 +22,20 @@ interface ComposedSkillsOptions {
 /** A member that a URI is of, and its own form of the URI. */
 interface SkillPlace {
   readonly member: Member;
-  readonly skills: SkillProvider;
   readonly ownUri: string;
+}
+
+interface ComposedSkills {
+  list(context: CallContext, hints: CacheHints | undefined): Promise<Listing<Skill>>;
+  /** Serves `skills/get` and `resources/directory/read`. */
+  call(operation: Operation, context: CallContext): Promise<Outcome>;
 }
 
 /**
  * The skills of all members. Each carries the name of its member in its URIs; digests are of the files and stay true. A skill is left out
  * for callers that may not read all of its files.
  */
-export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): Required<SkillProvider> {
+export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): ComposedSkills {
   const namesOf = (member: Member, context: CallContext): UriNames | undefined =>
     catalog.snapshotFor(context).uris.get(member.name);
 
@@ -35,8 +47,8 @@ export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): Requ
   /** The skills of one member as a caller may see them, under public URIs. A member that cannot be listed has none. */
   const listOf = async (member: Member, context: CallContext): Promise<readonly Skill[]> => {
     const names = namesOf(member, context);
-    const listed = await member.provider.skills?.listSkills(context);
-    if (listed === undefined || names === undefined) return [];
+    const { items: listed } = await member.provider.list("skills", context);
+    if (listed.length === 0 || names === undefined) return noSkills;
     const view = viewFor(context);
     const before = shown.get(names)?.get(view);
     if (before?.listed === listed) return before.skills;
@@ -57,73 +69,86 @@ export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): Requ
 
   /** Where a URI leads: to the member that it names, or else to the only one that has skills. */
   const placesOf = (uri: string, context: CallContext): readonly SkillPlace[] => {
-    const all = catalog.members.flatMap((member) => {
-      const { skills } = member.provider;
-      return skills === undefined ? [] : [{ member, skills }];
-    });
-    const named = all.flatMap(({ member, skills }) => {
+    const all = catalog.members.filter(({ provider }) => provider.offers(context).serves("skills/list"));
+    const named = all.flatMap((member) => {
       const head = `skill://${encodeURIComponent(member.name)}`;
       const ownUri = uri === head ? "skill:/" : namesOf(member, context)?.toOwn(uri);
-      return ownUri === undefined ? [] : [{ member, skills, ownUri }];
+      return ownUri === undefined ? [] : [{ member, ownUri }];
     });
-    return named.length > 0 ? named : all.map((each) => ({ ...each, ownUri: uri }));
+    return named.length > 0 ? named : all.map((member) => ({ member, ownUri: uri }));
   };
 
-  const readOf = async (
-    { member, skills, ownUri }: SkillPlace,
+  /** The result of a member; undefined where it does not have what was asked for. */
+  const askMember = async (
+    { member, ownUri }: SkillPlace,
+    operation: Operation,
     context: CallContext,
-  ): Promise<readonly Resource[] | undefined> => {
-    const read = skills.readDirectory?.(ownUri, context);
-    const found = await read?.catch((error: unknown) => {
+  ): Promise<RawJson | undefined> => {
+    if (!member.provider.offers(context).serves(operation.method)) return undefined;
+    try {
+      const outcome = await member.provider.call({ ...operation, name: ownUri }, context);
+      return outcome.kind === "complete" ? outcome.result : undefined;
+    } catch (error) {
       if (!isNotFound(error)) throw error;
       return undefined;
-    });
-    if (found !== undefined) return found;
+    }
+  };
+
+  const readFolder = async (
+    place: SkillPlace,
+    operation: Operation,
+    context: CallContext,
+  ): Promise<readonly Resource[] | undefined> => {
+    const result = await askMember(place, operation, context);
+    if (result !== undefined) return (result.value as { readonly resources: readonly Resource[] }).resources;
     // Of a server that cannot read folders, the lists of its skills say what is in them.
-    const listed = (await skills.listSkills(context)).filter((skill) =>
-      mayRead(skill, member, viewFor(context)),
-    );
-    return childrenOf(ownUri, listed.flatMap(toFiles));
+    const { items } = await place.member.provider.list("skills", context);
+    const listed = items.filter((skill) => mayRead(skill, place.member, viewFor(context)));
+    return childrenOf(place.ownUri, listed.flatMap(toFiles));
+  };
+
+  const getSkill = async (operation: Operation, context: CallContext): Promise<Outcome> => {
+    const found: Skill[] = [];
+    const view = viewFor(context);
+    for (const place of placesOf(operation.name, context)) {
+      const { member, ownUri } = place;
+      if (!view.allowsUri(member.name, ownUri)) continue;
+      const names = namesOf(member, context);
+      const result = await askMember(place, operation, context);
+      const skill = (result?.value as { readonly skill?: Skill } | undefined)?.skill;
+      if (skill === undefined || names === undefined || !mayRead(skill, member, view)) continue;
+      found.push(toPublic(skill, names));
+    }
+    const [only, ...others] = found;
+    if (only === undefined || others.length > 0) throw new NotFoundError("skill", operation.name);
+    return { kind: "complete", result: RawJson.fromText(`{"skill":${definitionOf(only).text}}`) };
+  };
+
+  const readDirectory = async (operation: Operation, context: CallContext): Promise<Outcome> => {
+    const view = viewFor(context);
+    const found: (readonly Resource[])[] = [];
+    for (const place of placesOf(operation.name, context)) {
+      const { member } = place;
+      const names = namesOf(member, context);
+      const children = names === undefined ? undefined : await readFolder(place, operation, context);
+      const allowed = children?.filter((child) => view.allowsUri(member.name, child.uri)) ?? [];
+      if (names !== undefined && allowed.length > 0)
+        found.push(allowed.map((child) => ({ ...child, uri: names.toPublic(child.uri) })));
+    }
+    const [only, ...others] = found;
+    if (only === undefined || others.length > 0) throw new NotFoundError("directory", operation.name);
+    return { kind: "complete", result: RawJson.fromValue({ resources: only }) };
   };
 
   return {
-    listSkills: async (context) => {
-      return join(await Promise.all(catalog.members.map((member) => listOf(member, context))));
-    },
-    getSkill: async (uri, context) => {
-      const found: Skill[] = [];
-      const view = viewFor(context);
-      for (const { member, skills, ownUri } of placesOf(uri, context)) {
-        if (!view.allowsUri(member.name, ownUri)) continue;
-        const names = namesOf(member, context);
-        const skill = await skills.getSkill(ownUri, context).catch((error: unknown) => {
-          if (!isNotFound(error)) throw error;
-          return undefined;
-        });
-        if (skill === undefined || names === undefined || !mayRead(skill, member, view)) continue;
-        found.push(toPublic(skill, names));
-      }
-      const [only, ...others] = found;
-      if (only === undefined || others.length > 0) throw new NotFoundError("skill", uri);
-      return only;
-    },
-    readDirectory: async (uri, context) => {
-      const view = viewFor(context);
-      const found: (readonly Resource[])[] = [];
-      for (const place of placesOf(uri, context)) {
-        const { member } = place;
-        const names = namesOf(member, context);
-        const children = names === undefined ? undefined : await readOf(place, context);
-        const allowed = children?.filter((child) => view.allowsUri(member.name, child.uri)) ?? [];
-        if (names !== undefined && allowed.length > 0)
-          found.push(allowed.map((child) => ({ ...child, uri: names.toPublic(child.uri) })));
-      }
-      const [only, ...others] = found;
-      if (only === undefined || others.length > 0) throw new NotFoundError("directory", uri);
-      return only;
-    },
+    list: async (context, hints) =>
+      join(await Promise.all(catalog.members.map((member) => listOf(member, context))), hints),
+    call: (operation, context) =>
+      operation.method === "skills/get" ? getSkill(operation, context) : readDirectory(operation, context),
   };
 }
+
+const noSkills: readonly Skill[] = Object.freeze([]);
 
 /** The skills of one list as one view shows them. */
 interface ShownSkills {
@@ -134,20 +159,23 @@ interface ShownSkills {
 /** Most lists of skills that are remembered: one for each kind of caller. */
 const maxJoined = 64;
 
-/** Lists of several members as one list, the same array for the same lists. Of a URI with another scheme, the first member has it. */
-function rememberJoined(): (lists: readonly (readonly Skill[])[]) => readonly Skill[] {
-  const known: { readonly lists: readonly (readonly Skill[])[]; readonly skills: readonly Skill[] }[] = [];
-  return (lists) => {
+/** Lists of several members as one list, the same for the same lists. Of a URI with another scheme, the first member has it. */
+function rememberJoined(): (
+  lists: readonly (readonly Skill[])[],
+  hints: CacheHints | undefined,
+) => Listing<Skill> {
+  const known: { readonly lists: readonly (readonly Skill[])[]; readonly listing: Listing<Skill> }[] = [];
+  return (lists, hints) => {
     const isSame = (other: readonly (readonly Skill[])[]): boolean =>
       other.length === lists.length && other.every((list, index) => list === lists[index]);
-    const before = known.find((each) => isSame(each.lists));
-    if (before !== undefined) return before.skills;
+    const before = known.find((each) => isSame(each.lists) && each.listing.hints?.ttlMs === hints?.ttlMs);
+    if (before !== undefined) return before.listing;
     const byUri = new Map<string, Skill>();
     for (const skill of lists.flat()) if (!byUri.has(skill.uri)) byUri.set(skill.uri, skill);
-    const skills = Object.freeze([...byUri.values()]);
-    known.push({ lists, skills });
+    const listing = new Listing(Object.freeze([...byUri.values()]), { hints });
+    known.push({ lists, listing });
     if (known.length > maxJoined) known.shift();
-    return skills;
+    return listing;
   };
 }
 

@@ -1,56 +1,59 @@
-import { andThen, type Awaitable, isPromise } from "../async/index.ts";
+import { andThen, type Awaitable, isPromise, recover, settled } from "../async/index.ts";
 import { type Missing, NotFoundError, RpcError } from "../errors/index.ts";
-import type { ListPart } from "../fit/index.ts";
-import { strictestOf, type Tool } from "../mcp/index.ts";
-import type {
-  CallContext,
-  OldChange,
-  CallerInfo,
-  OldProvider,
-  ResourceProvider,
-  Round,
+import { type CacheHints, type Items, type Meta, type Part, strictestOf, type Tool } from "../mcp/index.ts";
+import {
+  type CallContext,
+  type CallerInfo,
+  type Entry,
+  Listing,
+  type Notice,
+  type Offers,
+  type Operation,
+  type Outcome,
+  type Provider,
+  renameOutcome,
+  type Round,
+  type Target,
+  thingOf,
 } from "../provider/index.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Owner } from "./claims.ts";
 import { composeSkills } from "./composed-skills.ts";
-import { composeTasks, toComposed } from "./composed-tasks.ts";
-import type { Member } from "./member.ts";
-import { renamed, toPublicChange } from "./renamed-results.ts";
+import type { ListPart, Member } from "./member.ts";
 import { assertScopes, assertUriScopes, type ResourceOwner, type View } from "./view.ts";
 
 interface CompositionOptions {
   readonly catalog: Catalog;
   /** The part of the catalog a caller may see and use. */
   readonly viewFor: (caller: CallerInfo) => View;
-  readonly onChange: NonNullable<OldProvider["onChange"]>;
+  readonly onChange: NonNullable<Provider["onChange"]>;
   /** Whether members that list nothing of a URI's scheme may know the URI all the same. */
   readonly triesAll: boolean;
+  /** What it offers; everything of the protocol when left out. */
+  readonly offers?: (caller: CallerInfo) => Offers;
   /** Called with the members that a list or a call waits for because nothing is known of their lists. */
   readonly onWaiting?: (members: readonly string[]) => void;
-  /** Called for each list that is given to a caller. */
-  readonly onList?: (items: readonly object[], part: ListPart, view: View) => void;
+  /** What is said of a list with it, such as which members are missing. Asked once for each view. */
+  readonly describeList?: (part: ListPart, view: View) => Meta | undefined;
+  /** How long a list may be kept, where its members say that it may be for so long. */
+  readonly limitHints?: (hints: CacheHints | undefined) => CacheHints | undefined;
   /** The error for a name that is not there. */
   readonly toMissing?: (what: Missing, id: string, round: Round | undefined) => Error;
 }
 
-/** A name a caller used, and the list it would be in. */
-interface Named {
-  readonly part: "tools" | "prompts";
-  readonly name: string;
-  readonly context: CallContext;
-  readonly round?: Round | undefined;
-}
-
 /** Several members as one provider: lists come from the catalog, calls go to the owner, and no other member is asked. */
-export function createComposition(options: CompositionOptions): OldProvider {
+export function createComposition(options: CompositionOptions): Provider {
   const {
     catalog,
     viewFor,
     triesAll,
     onWaiting = () => {},
-    onList = () => {},
+    describeList = () => undefined,
+    limitHints = (hints) => hints,
     toMissing = (what, id) => new NotFoundError(what, id),
   } = options;
+  const listings = new WeakMap<View, Map<ListPart, Listing<object>>>();
+  const skills = composeSkills({ catalog, viewFor });
 
   const memberOf = (owner: Owner | undefined): Member | undefined =>
     owner && catalog.memberNamed(owner.server);
@@ -71,19 +74,42 @@ export function createComposition(options: CompositionOptions): OldProvider {
     });
   };
 
-  const list = <Part extends ListPart>(context: CallContext, part: Part): Awaitable<View[Part]> =>
-    andThen(untilListed(context, part), () => {
-      const view = viewFor(context);
-      onList(view[part], part, view);
-      return view[part];
-    });
+  const hintsFor = (caller: CallerInfo): CacheHints | undefined => {
+    const hints = catalog.members.map((member) => member.listsFor(caller).hints);
+    const isUnknown = hints.some((hint) => hint === undefined);
+    return limitHints(isUnknown ? undefined : strictestOf(hints.flatMap((hint) => hint ?? [])));
+  };
+
+  /** A change of health or of a list makes a new view, so what is said of a list stays true. */
+  const listingOf = (part: ListPart, context: CallContext): Listing<object> => {
+    const view = viewFor(context);
+    const known = listings.get(view) ?? new Map<ListPart, Listing<object>>();
+    listings.set(view, known);
+    let listing = known.get(part);
+    if (listing === undefined) {
+      const facts = { meta: describeList(part, view), hints: hintsFor(context) };
+      known.set(part, (listing = new Listing<object>(view[part], facts)));
+    }
+    return listing;
+  };
+
+  const list = <P extends Part>(part: P, context: CallContext): Awaitable<Listing<Items[P]>> => {
+    if (part === "skills")
+      return skills.list(context, hintsFor(context)) as unknown as Promise<Listing<Items[P]>>;
+    return andThen(
+      untilListed(context, part as ListPart),
+      () => listingOf(part as ListPart, context) as unknown as Listing<Items[P]>,
+    );
+  };
 
   /** Calls that waited in vain, and are not to wait again when they are looked up once more. */
   const waited = new WeakSet<CallContext>();
 
   /** Waits for the members that may turn out to have a name, until one has it or none does. */
   const lookUpLate = <T>(
-    { part, name, context }: Named,
+    part: ListPart,
+    name: string,
+    context: CallContext,
     lookUp: () => T | undefined,
   ): Awaitable<T | undefined> => {
     if (waited.has(context) || !viewFor(context).allows(name)) return undefined;
@@ -105,16 +131,23 @@ export function createComposition(options: CompositionOptions): OldProvider {
     });
   };
 
-  /** Uses the owner of a name, under the name the owner has for it. */
-  const use = <T>(
-    named: Named,
-    ownerIn: (view: View) => Owner | undefined,
-    work: (provider: OldProvider, ownName: string, owner: Owner) => Awaitable<T> | undefined,
+  /** Uses the owner of a tool or a prompt, under the name the owner has for it. */
+  const atOwner = <T>(
+    target: Target & { readonly round?: Round | undefined },
+    context: CallContext,
+    work: (member: Member, own: TargetAt, owner: Owner) => Awaitable<T>,
     askFirst: (member: Member) => Promise<T | undefined> | undefined = () => undefined,
   ): Awaitable<T> => {
-    const { part, name, context, round } = named;
-    const lookUp = (): Owner | undefined => ownerIn(viewFor(context));
-    const what = things[part];
+    const { name, ref, round } = target;
+    const part = target.part === "prompts" ? "prompts" : "tools";
+    const task = ref === undefined ? undefined : parseRef(ref);
+    if (ref !== undefined && task === undefined) throw new NotFoundError("task", ref);
+    const lookUp = (): Owner | undefined => {
+      const view = viewFor(context);
+      const owner = part === "tools" ? view.toolClaims.get(name) : view.promptClaims.get(name);
+      // Two members may both have a task of this ref, and a name may have changed its owner.
+      return task === undefined || task.member === owner?.server ? owner : undefined;
+    };
     const go = (owner: Owner | undefined): Awaitable<T> | undefined => {
       const member = memberOf(owner);
       if (owner === undefined || member === undefined) return undefined;
@@ -122,28 +155,32 @@ export function createComposition(options: CompositionOptions): OldProvider {
       if (allows.lackingFor !== undefined) assertScopes(allows, name, owner.ownName);
       // The string of the catalog, not that of the request: it is the same for all calls, and keeps no request in memory.
       context.observation?.found(owner.server, owner.ownName, owner.key === name ? owner.key : name);
-      const made = work(member.provider, owner.ownName, owner);
-      const done = owner.uris === undefined || made === undefined ? made : renamed(made, owner.uris);
-      return done !== undefined && owner.ownName !== name
-        ? underPublicName(done, what, owner.ownName, name)
-        : done;
+      const made = work(member, { name: owner.ownName, ref: task?.ref }, owner);
+      return owner.ownName === name ? made : underPublicName(made, thingOf(target), owner.ownName, name);
     };
     const done = go(lookUp());
     if (done !== undefined) return done;
-    return andThen(round === undefined ? lookUpLate(named, lookUp) : undefined, (owner) => {
+    return andThen(round === undefined ? lookUpLate(part, name, context, lookUp) : undefined, (owner) => {
       const late = go(owner);
       if (late !== undefined) return late;
       const isAllowed = viewFor(context).allows(name);
       const possible = isAllowed ? catalog.members.filter((member) => member.names.mayOwn(name)) : [];
       const [asked] = possible.flatMap((member) => askFirst(member) ?? []);
       return andThen(asked, (outcome) => {
-        const done = outcome ?? (asked === undefined ? undefined : go(lookUp()));
-        if (done !== undefined) return done;
+        const answered = outcome ?? (asked === undefined ? undefined : go(lookUp()));
+        if (answered !== undefined) return answered;
         const [unlisted] = possible.flatMap((member) => member.unavailable?.() ?? []);
-        throw unlisted ?? toMissing(what, name, round);
+        throw unlisted ?? toMissing(thingOf(target), name, round);
       });
     });
   };
+
+  const asTask = <T>(ref: string | undefined, work: () => Awaitable<T>): Awaitable<T> =>
+    ref === undefined
+      ? work()
+      : recover(work, (error) => {
+          throw error instanceof NotFoundError ? new NotFoundError("task", ref) : error;
+        });
 
   /** A URI that is not known is a reason to wait for members that have yet to be listed. */
   const viewThatKnows = (uri: string, context: CallContext): Awaitable<View> => {
@@ -157,24 +194,24 @@ export function createComposition(options: CompositionOptions): OldProvider {
   const firstOf = async <T>(
     uri: string,
     context: CallContext,
-    work: (provider: OldProvider, uri: string) => Awaitable<T> | undefined,
+    work: (member: Member, ownUri: string, owner: ResourceOwner | undefined) => Awaitable<T> | undefined,
     round?: Round,
   ): Promise<T> => {
     const view = await viewThatKnows(uri, context);
     const found: ResourceOwner | undefined = view.templateOwner(uri) ?? view.resourceOwner(uri);
     const owner = memberOf(found);
-    const { ownUri = uri, uris } = found ?? {};
+    const { ownUri = uri } = found ?? {};
     const likely = new Set(view.likelyOwners(uri));
     const asked = owner === undefined ? likely : [owner.name];
     assertUriScopes(view.allows, asked, [uri, ownUri], catalog.separator);
     const others = catalog.members.filter(({ name }) => triesAll || likely.has(name));
     let failure: Error | undefined;
     let notFound: Error | undefined;
-    for (const { provider, name } of owner === undefined ? others : [owner]) {
-      context.observation?.found(name, uri, uri);
+    for (const member of owner === undefined ? others : [owner]) {
+      context.observation?.found(member.name, uri, uri);
       try {
-        const done = await work(provider, ownUri);
-        if (done !== undefined) return uris === undefined ? done : await renamed(done, uris);
+        const done = await work(member, ownUri, found);
+        if (done !== undefined) return done;
       } catch (error) {
         if (isNotFound(error)) notFound ??= error as Error;
         else failure ??= error as Error;
@@ -184,18 +221,98 @@ export function createComposition(options: CompositionOptions): OldProvider {
     throw failure ?? (isNamed ? notFound : undefined) ?? toMissing("resource", uri, round);
   };
 
-  const resources: ResourceProvider = {
-    listResources: async (context) => list(context, "resources"),
-    listTemplates: async (context) => list(context, "templates"),
-    readResource: (request, context) =>
-      firstOf(
-        request.uri,
-        context,
-        (provider, uri) => provider.resources?.readResource({ ...request, uri }, context),
-        request.round,
-      ),
-    watch: (uri, context) =>
-      firstOf(uri, context, (provider, own) => provider.resources?.watch?.(own, context)),
+  /** A member's outcome with the URIs that callers know, and with a task that leads back to the member. */
+  const toPublic = (
+    made: Awaitable<Outcome>,
+    method: string,
+    member: Member,
+    owner: Owner | undefined,
+    context: CallContext,
+  ): Awaitable<Outcome> => {
+    const uris = owner?.uris;
+    // Only callers that declared an extension are given tasks.
+    if (uris === undefined && context.capabilities.extensions === undefined) return made;
+    return andThen(made, (outcome) => {
+      const renamed = uris === undefined ? outcome : renameOutcome(outcome, method, uris.toPublic);
+      return withMember(renamed, member.name);
+    });
+  };
+
+  const call = (operation: Operation, context: CallContext): Awaitable<Outcome> => {
+    const { part, name, ref, round } = operation;
+    if (part === "tools" || part === "prompts")
+      return asTask(ref, () =>
+        atOwner(
+          operation,
+          context,
+          (member, own, owner) => {
+            if (part === "prompts" && !member.provider.offers(context).serves(operation.method))
+              throw toMissing("prompt", name, round);
+            const isSame = own.name === name && own.ref === ref;
+            const made = member.provider.call(isSame ? operation : { ...operation, ...own }, context);
+            return toPublic(settled(made), operation.method, member, owner, context);
+          },
+          (member) => (ref === undefined && part === "tools" ? member.askFirst?.(context, round) : undefined),
+        ),
+      );
+    if (operation.method === "skills/get" || operation.method === "resources/directory/read")
+      return skills.call(operation, context);
+    if (part === undefined)
+      throw new RpcError("rpc.method_not_found", `Method not found: ${operation.method}`);
+    return firstOf(
+      name,
+      context,
+      (member, uri, owner) => {
+        if (!member.provider.offers(context).serves(operation.method)) return undefined;
+        // What is completed keeps the template that callers know.
+        const own = part === "templates" || uri === name ? operation : { ...operation, name: uri };
+        return toPublic(
+          settled(member.provider.call(own, context)),
+          operation.method,
+          member,
+          owner,
+          context,
+        );
+      },
+      round,
+    );
+  };
+
+  const watch: NonNullable<Provider["watch"]> = (target, context, listener) => {
+    const { part, name, ref } = target;
+    if (ref !== undefined)
+      return asTask(ref, () =>
+        atOwner(target, context, (member, own, owner) => {
+          if (member.provider.watch === undefined) throw new NotFoundError("task", ref);
+          return settled(
+            member.provider.watch({ part, ...own }, context, (notice) => {
+              // If the caller may no longer use the tool, it hears no more of the task.
+              if (notice.kind !== "task" || viewFor(context).toolClaims.get(name)?.server !== owner.server)
+                return;
+              const { uris } = owner;
+              const outcome =
+                uris === undefined
+                  ? notice.outcome
+                  : renameOutcome(notice.outcome, "tasks/get", uris.toPublic);
+              listener({ kind: "task", outcome: withMember(outcome, member.name) });
+            }),
+          );
+        }),
+      );
+    return firstOf(name, context, (member, uri) =>
+      member.provider.watch?.({ part, name: uri, ref }, context, (notice) => {
+        const known = toPublicNotice(notice, member, context);
+        if (known !== undefined) listener(known);
+      }),
+    );
+  };
+
+  /** What happened to a resource, as callers know it; undefined where this caller may not hear of it. */
+  const toPublicNotice = (notice: Notice, member: Member, context: CallContext): Notice | undefined => {
+    if (notice.kind !== "updated") return undefined;
+    const uri = catalog.snapshotFor(context).uris.get(member.name)?.toPublic(notice.uri) ?? notice.uri;
+    if (!viewFor(context).mayHear(member.name, uri)) return undefined;
+    return uri === notice.uri ? notice : { ...notice, uri };
   };
 
   /** The public name of a tool that an app view calls by the server's own name: a view does not know public names. */
@@ -209,79 +326,32 @@ export function createComposition(options: CompositionOptions): OldProvider {
     throw new RpcError("rpc.invalid_params", text);
   };
 
+  const findTool = (name: string, context: CallContext): Awaitable<Entry<Tool> | undefined> => {
+    const lookUp = (): Entry<Tool> | undefined =>
+      viewFor(context).toolClaims.get(appName(name, context) ?? name);
+    return lookUp() ?? lookUpLate("tools", name, context, lookUp);
+  };
+
   return {
-    listTools: (context) => list(context, "tools"),
-    listedName: appName,
-    toolNamed: (name, context) => {
-      const lookUp = (): Tool | undefined =>
-        viewFor(context).toolClaims.get(appName(name, context) ?? name)?.item;
-      return lookUp() ?? lookUpLate({ part: "tools", name, context }, lookUp);
+    list,
+    call,
+    watch,
+    find: <P extends Part>(part: P, name: string, context: CallContext) => {
+      if (part === "tools") return findTool(name, context) as Awaitable<Entry<Items[P]> | undefined>;
+      return andThen(list(part, context), (listing) => {
+        const item = listing.get(name);
+        return item && { key: name, item };
+      });
     },
-    callTool: (call, context) =>
-      use(
-        { part: "tools", name: call.name, context, round: call.round },
-        (view) => view.toolClaims.get(call.name),
-        (provider, name, { server }) => {
-          const outcome = provider.callTool(name === call.name ? call : { ...call, name }, context);
-          // Only callers that declared an extension are given tasks.
-          if (context.capabilities.extensions === undefined) return outcome;
-          return andThen(outcome, (ended) => toComposed(ended, call.name, server));
-        },
-        (member) => member.askFirst?.(context, call.round),
-      ),
-    tasks: composeTasks({
-      owns: (server, tool, context) => viewFor(context).toolClaims.get(tool)?.server === server,
-      useTool: (tool, context, isOwner, work) =>
-        use(
-          { part: "tools", name: tool, context },
-          (view) => {
-            const owner = view.toolClaims.get(tool);
-            return owner !== undefined && isOwner(owner) ? owner : undefined;
-          },
-          work,
-        ),
-    }),
-    resources,
-    prompts: {
-      listPrompts: async (context) => list(context, "prompts"),
-      getPrompt: async (request, context) =>
-        use(
-          { part: "prompts", name: request.name, context, round: request.round },
-          (view) => view.promptClaims.get(request.name),
-          ({ prompts }, name) => prompts?.getPrompt({ ...request, name }, context),
-        ),
-    },
-    completion: {
-      complete: async (request, context) => {
-        const { ref } = request;
-        if (ref.type === "ref/resource")
-          return firstOf(ref.uri, context, ({ completion }) => completion?.complete(request, context));
-        return use(
-          { part: "prompts", name: ref.name, context },
-          (view) => view.promptClaims.get(ref.name),
-          ({ completion }, name) => completion?.complete({ ...request, ref: { ...ref, name } }, context),
-        );
-      },
-    },
-    onChange: (listener) => options.onChange((change) => listener(toPublicChange(change, catalog))),
-    skills: composeSkills({ catalog, viewFor }),
-    mayHear: (change: OldChange, callerInfo: CallerInfo) => {
-      const { origin } = change;
-      const member = origin === undefined ? undefined : catalog.memberNamed(origin);
-      if (member?.provider.mayHear?.(change.inner ?? change, callerInfo) === false) return false;
-      if (change.kind !== "resource" || origin === undefined) return true;
-      return viewFor(callerInfo).mayHear(origin, change.uri);
-    },
-    get cacheHints() {
-      const hints = catalog.members.map(({ provider }) => provider.cacheHints);
-      return hints.some((hint) => hint === undefined)
-        ? undefined
-        : strictestOf(hints.flatMap((hint) => hint ?? []));
-    },
+    offers: options.offers ?? (() => everythingOffered),
+    onChange: options.onChange,
   };
 }
 
-const things = { tools: "tool", prompts: "prompt" } as const;
+/** What an owner calls the target of an operation. */
+type TargetAt = Pick<Target, "name" | "ref">;
+
+const everythingOffered: Offers = { serves: () => true };
 
 /** An owner's answer. Where it no longer has the thing, the error names it as the caller did. */
 function underPublicName<T>(
@@ -295,6 +365,27 @@ function underPublicName<T>(
     const isGone = error instanceof NotFoundError && error.what === what && error.id === ownName;
     throw isGone ? new NotFoundError(what, name) : error;
   });
+}
+
+/** An outcome whose task leads back to the member. */
+function withMember(outcome: Outcome, member: string): Outcome {
+  const { task } = outcome;
+  return task === undefined
+    ? outcome
+    : { ...outcome, task: { ...task, ref: JSON.stringify([member, task.ref]) } };
+}
+
+/** The member of a task and its own name for it. A ref that a server did not seal may be anything. */
+function parseRef(text: string): { readonly member: string; readonly ref: string } | undefined {
+  try {
+    const parts: unknown = JSON.parse(text);
+    if (!Array.isArray(parts) || parts.length !== 2 || !parts.every((part) => typeof part === "string"))
+      return undefined;
+    const [member, ref] = parts as [string, string];
+    return { member, ref };
+  } catch {
+    return undefined;
+  }
 }
 
 /** Servers say in several ways that they do not have a resource. */

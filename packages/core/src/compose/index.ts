@@ -13,5 +13,4 @@ export {
   unqualified,
 } from "./namespace.ts";
 export { createPolledLists } from "./polled-lists.ts";
-export { renamed } from "./renamed-results.ts";
 export { everything, type Policy, type View } from "./view.ts";

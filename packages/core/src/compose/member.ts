@@ -1,13 +1,13 @@
-import type { ListPart } from "../fit/index.ts";
-import type { Prompt, Resource, ResourceTemplate, Tool } from "../mcp/index.ts";
-import type { CallContext, CallerInfo, OldProvider, Round, ToolOutcome } from "../provider/index.ts";
+import type { CacheHints, Items, Part } from "../mcp/index.ts";
+import type { CallContext, CallerInfo, Outcome, Provider, Round } from "../provider/index.ts";
+
+/** The lists that a catalog merges. Skills are asked for each time. */
+export type ListPart = Exclude<Part, "skills">;
 
 /** The lists of a provider. An array that did not change is the same array. */
-export interface MemberLists {
-  readonly tools: readonly Tool[];
-  readonly prompts: readonly Prompt[];
-  readonly resources: readonly Resource[];
-  readonly templates: readonly ResourceTemplate[];
+export interface MemberLists extends Readonly<{ [P in ListPart]: readonly Items[P][] }> {
+  /** How long they may be kept; not at all when left out. */
+  readonly hints?: CacheHints | undefined;
   /** Whether a URI is kept from all callers, though it fits a template or the provider may know it; none is when left out. */
   readonly withholds?: ((uri: string) => boolean) | undefined;
 }
@@ -24,7 +24,7 @@ export interface MemberNames {
 /** One provider of a composition: where its lists come from, and how its things are named. */
 export interface Member {
   readonly name: string;
-  readonly provider: OldProvider;
+  readonly provider: Provider;
   readonly names: MemberNames;
   /** Whether it was ever listed. */
   readonly isListed: boolean;
@@ -40,5 +40,5 @@ export interface Member {
    * A caller calls a tool that is in no list and that may be this member's, to which it lists nothing before the caller did something.
    * Resolves with the outcome that asks for that, or with undefined when it is done and the lists are known.
    */
-  askFirst?(context: CallContext, round: Round | undefined): Promise<ToolOutcome | undefined>;
+  askFirst?(context: CallContext, round: Round | undefined): Promise<Outcome | undefined>;
 }

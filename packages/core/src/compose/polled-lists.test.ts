@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
 import type { Tool } from "../mcp/types.ts";
+import { fromFacets } from "../provider/adapters.ts";
 import { type CallContext, createCallContext } from "../provider/context.ts";
 import type { OldProvider } from "../provider/old.ts";
 import { createPolledLists } from "./polled-lists.ts";
@@ -21,7 +22,7 @@ function unsteady() {
   };
   const lists = createPolledLists({
     name: "a",
-    provider,
+    provider: fromFacets(provider),
     onListError: (name, error) => void errors.push(name, error),
     onChanged: () => {},
   });
@@ -72,7 +73,12 @@ test("a provider that answers at once is listed at once, and only a new list is 
   const registry = createRegistry();
   registry.register("one", {}, () => "1");
   let changes = 0;
-  const options = { name: "a", provider: registry, onListError: () => {}, onChanged: () => void changes++ };
+  const options = {
+    name: "a",
+    provider: fromFacets(registry),
+    onListError: () => {},
+    onChanged: () => void changes++,
+  };
   const lists = createPolledLists(options);
   expect(lists.beginListing(context, "tools")).toBeUndefined();
   expect(lists.beginListing(context, "tools")).toBeUndefined();

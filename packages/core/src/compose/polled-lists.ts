@@ -1,14 +1,14 @@
 import { isPromise, type Clock, systemClock, timedOut, waitFor } from "../async/index.ts";
-import type { ListPart } from "../fit/index.ts";
-import type { CallContext, CallerInfo, OldProvider } from "../provider/index.ts";
-import type { MemberLists, Member } from "./member.ts";
+import { type CacheHints, strictestOf } from "../mcp/index.ts";
+import type { CallContext, CallerInfo, Listing, Provider } from "../provider/index.ts";
+import type { ListPart, MemberLists, Member } from "./member.ts";
 
 /** Called when a provider could not be listed. */
 export type OnListError = (namespace: string, error: unknown) => void;
 
 interface PolledListsOptions {
   readonly name: string;
-  readonly provider: OldProvider;
+  readonly provider: Provider;
   readonly onListError: OnListError;
   /** Called when a list of a caller changed. */
   readonly onChanged: () => void;
@@ -30,6 +30,7 @@ interface Asked {
 /** The last lists one caller got, and those that are being asked for on its behalf. */
 interface CallerLists {
   lists: MemberLists;
+  readonly hints: Map<ListPart, CacheHints | undefined>;
   readonly underway: Map<ListPart, Asked>;
 }
 
@@ -46,16 +47,19 @@ export function createPolledLists(
   const callers = new Map<string | undefined, CallerLists>();
 
   const listsOf = ({ caller }: Pick<CallerInfo, "caller">): CallerLists => {
-    const known = callers.get(caller) ?? { lists: nothing, underway: new Map() };
+    const known = callers.get(caller) ?? { lists: nothing, hints: new Map(), underway: new Map() };
     callers.delete(caller);
     callers.set(caller, known);
     if (callers.size > maxCallers) callers.delete(callers.keys().next().value);
     return known;
   };
 
-  const take = (known: CallerLists, part: ListPart, list: MemberLists[ListPart]): void => {
-    if (known.lists[part] === list) return;
-    known.lists = { ...known.lists, [part]: list };
+  const take = (known: CallerLists, part: ListPart, { items, hints }: Listing<object>): void => {
+    if (known.lists[part] === items && known.hints.has(part)) return;
+    known.hints.set(part, hints);
+    const all = [...known.hints.values()];
+    const together = all.includes(undefined) ? undefined : strictestOf(all.flatMap((each) => each ?? []));
+    known.lists = { ...known.lists, [part]: items, hints: together };
     onChanged();
   };
 
@@ -108,25 +112,13 @@ export function createPolledLists(
 }
 
 function tryList(
-  provider: OldProvider,
+  provider: Provider,
   part: ListPart,
   context: CallContext,
-): MemberLists[ListPart] | Promise<MemberLists[ListPart]> {
+): Listing<object> | Promise<Listing<object>> {
   try {
-    return listers[part](provider, context);
+    return provider.list(part, context);
   } catch (error) {
     return Promise.reject(error);
   }
 }
-
-const listers: {
-  readonly [Part in ListPart]: (
-    provider: OldProvider,
-    context: CallContext,
-  ) => MemberLists[Part] | Promise<MemberLists[Part]>;
-} = {
-  tools: (provider, context) => provider.listTools(context),
-  prompts: ({ prompts }, context) => prompts?.listPrompts(context) ?? nothing.prompts,
-  resources: ({ resources }, context) => resources?.listResources(context) ?? nothing.resources,
-  templates: ({ resources }, context) => resources?.listTemplates(context) ?? nothing.templates,
-};

@@ -93,7 +93,9 @@ function adapt(old: OldProvider): Provider {
             }) as never;
           },
         }),
-    watch: (target, context, listener) => watchOld(old, target, context, listener),
+    ...(old.resources?.watch === undefined && old.tasks?.watch === undefined
+      ? {}
+      : { watch: (target, context, listener) => watchOld(old, target, context, listener) }),
     offers: (caller) => offersOf(old, caller),
     ...(old.onChange === undefined
       ? {}
@@ -102,7 +104,9 @@ function adapt(old: OldProvider): Provider {
             old.onChange?.((change) => {
               if (change.kind === "resource") return;
               const { kind, origin } = change;
-              listener({ part: kind, origin, isFor: (caller) => old.mayHear?.(change, caller) !== false });
+              const { mayHear } = old;
+              const isFor = mayHear && ((caller: CallerInfo) => mayHear.call(old, change, caller));
+              listener({ part: kind, origin, isFor });
             }) ?? (() => {}),
         }),
   };
@@ -541,5 +545,20 @@ function toOldTasks(provider: Provider): TaskProvider {
             });
           },
         }),
+  };
+}
+
+/** Tasks whose refs tell the tool. */
+export type NamedTasks = TaskProvider & Required<Pick<TaskProvider, "toolOf">>;
+
+/** Calls and tasks of a provider, with refs that tell which tool a task belongs to. */
+export function nameTasks(given: OldProvider): {
+  readonly callTool: OldProvider["callTool"];
+  tasks(): NamedTasks | undefined;
+} {
+  const named = withFacets(fromFacets(given));
+  return {
+    callTool: (call, context) => named.callTool(call, context),
+    tasks: () => named.tasks as NamedTasks | undefined,
   };
 }

@@ -8,9 +8,16 @@ import {
 } from "../errors/index.ts";
 import type { AuditRecord } from "./audit.ts";
 import type { CallEnd } from "./middleware.ts";
+import type { Operation } from "./provider.ts";
 
 /** What a record says about how a call ended. */
-export function describeEnd(end: CallEnd): Pick<AuditRecord, "outcome" | "code" | "delivery"> {
+export function describeEnd(
+  end: CallEnd,
+  operation?: Pick<Operation, "ref">,
+): Pick<AuditRecord, "outcome" | "code" | "delivery"> {
+  // A call that goes on as a task; how that ends is told by those who look at it.
+  if (end.task !== undefined && operation?.ref === undefined)
+    return { outcome: "task", code: undefined, delivery: undefined };
   switch (end.kind) {
     case "complete": {
       if (end.refusal !== undefined) return refused(end.refusal);
@@ -18,13 +25,16 @@ export function describeEnd(end: CallEnd): Pick<AuditRecord, "outcome" | "code" 
       return { outcome: isError ? "tool_error" : "ok", code: undefined, delivery: undefined };
     }
     case "input_required":
-    case "task":
       return { outcome: end.kind, code: undefined, delivery: undefined };
+    case "working":
+    case "cancelled":
+      return { outcome: "task", code: undefined, delivery: undefined };
     case "failed": {
       const error = causeOf(end.error);
       const { code, delivery } = factsOf(error);
       // A middleware that refuses says so by a plain `ToolError`.
-      if (end.isRefused === true) return refused(code === "tool.failed" ? "tool.refused" : code);
+      if ("isRefused" in end && end.isRefused === true)
+        return refused(code === "tool.failed" ? "tool.refused" : code);
       return isRefusal(error) ? refused(code) : { outcome: code, code, delivery };
     }
   }

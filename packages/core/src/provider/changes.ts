@@ -1,18 +1,32 @@
 import type { CallContext } from "./context.ts";
 import type { OldChange } from "./old.ts";
-import type { Notice } from "./provider.ts";
+import type { Change, Notice } from "./provider.ts";
 
 /** Where changes are reported and listened to. */
-export interface ChangeSource {
+export interface ChangeSource<C = OldChange> {
   /** Reports a change, soon: several of one kind in the same turn of the event loop are reported once. */
-  report(change: OldChange): void;
-  onChange(listener: (change: OldChange) => void): () => void;
+  report(change: C): void;
+  onChange(listener: (change: C) => void): () => void;
+}
+
+/** A source of changes of lists, without listeners. */
+export function createChanges(): ChangeSource<Change> {
+  return createSource(({ part, origin, isFor }) => JSON.stringify([part, origin, isFor && numberOf(isFor)]));
 }
 
 /** A source of changes without listeners. */
 export function createChangeSource(): ChangeSource {
-  const listeners = new Set<(change: OldChange) => void>();
-  const waiting = new Map<string, OldChange>();
+  return createSource((change) => {
+    const { kind, origin, connection } = change;
+    const uri = kind === "resource" ? change.uri : undefined;
+    return JSON.stringify([kind, uri, origin, connection && numberOf(connection)]);
+  });
+}
+
+/** Changes with the same key are one. */
+function createSource<C>(keyOf: (change: C) => string): ChangeSource<C> {
+  const listeners = new Set<(change: C) => void>();
+  const waiting = new Map<string, C>();
   const flush = (): void => {
     const changes = [...waiting.values()];
     waiting.clear();
@@ -26,22 +40,20 @@ export function createChangeSource(): ChangeSource {
     },
     onChange: (listener) => {
       // A function of its own for each listening: one that listens twice must stop twice.
-      const heard = (change: OldChange): void => listener(change);
+      const heard = (change: C): void => listener(change);
       listeners.add(heard);
       return () => void listeners.delete(heard);
     },
   };
 }
 
-const connections = new WeakMap<object, number>();
-let lastConnection = 0;
+const numbers = new WeakMap<object, number>();
+let lastNumber = 0;
 
-/** Changes with the same key are one. */
-function keyOf(change: OldChange): string {
-  const { kind, origin, connection } = change;
-  if (connection !== undefined && !connections.has(connection)) connections.set(connection, ++lastConnection);
-  const uri = kind === "resource" ? change.uri : undefined;
-  return JSON.stringify([kind, uri, origin, connection && connections.get(connection)]);
+function numberOf(object: object): number {
+  let number = numbers.get(object);
+  if (number === undefined) numbers.set(object, (number = ++lastNumber));
+  return number;
 }
 
 /** Who watches which resource. */

@@ -3,6 +3,8 @@ export {
   fromFacets,
   fromOldOutcome,
   fromTaskState,
+  type NamedTasks,
+  nameTasks,
   toOldOutcome,
   toOperation,
   toTaskState,
@@ -12,7 +14,14 @@ export {
 export { type AnswerReader, inputRequired, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 export { type Audit, type AuditOptions, type AuditRecord, type AuditSink, createAudit } from "./audit.ts";
 export { bounded, describeEnd, toTrace } from "./call-end.ts";
-export { type ChangeSource, createChangeSource, createWatches, levelsOf, type Watches } from "./changes.ts";
+export {
+  type ChangeSource,
+  createChanges,
+  createChangeSource,
+  createWatches,
+  levelsOf,
+  type Watches,
+} from "./changes.ts";
 export {
   audio,
   describeBlockFault,
@@ -37,12 +46,12 @@ export {
   toContext,
   withContext,
 } from "./context.ts";
-export { keyOf, type ListedItem, thingOf } from "./filtered-lists.ts";
-export { followFacets } from "./guarded-facets.ts";
-export { followTasks, type NamedTasks, nameTasks } from "./guarded-tasks.ts";
+export type { ListedItem } from "./filters.ts";
 export {
+  type CallChanges,
   type CallEnd,
   createGuarded,
+  latest,
   type Middleware,
   type MiddlewareOptions,
   withMiddleware,
@@ -73,10 +82,12 @@ export {
   createCompletion,
   createOperation,
   findIn,
-  hasEnded as hasTaskEnded,
+  hasTaskEnded,
+  isLook,
   kindOf,
   readCompletion,
   readOperation,
+  thingOf,
   toParams,
 } from "./operation.ts";
 export type {
@@ -92,3 +103,4 @@ export type {
 } from "./provider.ts";
 export { hasEnded, type TaskOutcome, type TaskProgress, type TaskProvider, type TaskState } from "./task.ts";
 export { foldCase, spellingsOf } from "./uri-spellings.ts";
+export { type Names, renameAt, renameOutcome, withNames } from "./with-names.ts";

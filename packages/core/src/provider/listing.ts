@@ -46,13 +46,13 @@ export class Listing<Item extends object> {
 export const emptyListing: Listing<never> = new Listing<never>(Object.freeze([]));
 
 /** Makes lists from lists: once for each, so that the same list gives the same list. */
-export function mapListings<Item extends object>(
-  map: (listing: Listing<Item>) => Listing<Item>,
-): (listing: Listing<Item>) => Listing<Item> {
+export function mapListings<Item extends object, Rest extends readonly unknown[] = []>(
+  map: (listing: Listing<Item>, ...rest: Rest) => Listing<Item>,
+): (listing: Listing<Item>, ...rest: Rest) => Listing<Item> {
   const made = new WeakMap<Listing<Item>, Listing<Item>>();
-  return (listing) => {
+  return (listing, ...rest) => {
     let mapped = made.get(listing);
-    if (mapped === undefined) made.set(listing, (mapped = map(listing)));
+    if (mapped === undefined) made.set(listing, (mapped = map(listing, ...rest)));
     return mapped;
   };
 }

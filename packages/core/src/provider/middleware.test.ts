@@ -1,17 +1,20 @@
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { createPromptRegistry } from "../../../server/src/registry/prompts.ts";
 import { createRegistry, type Registry } from "../../../server/src/registry/registry.ts";
+import { anyone } from "../compose/catalog.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { elicit } from "../mcp/question.ts";
+import { fromFacets } from "./adapters.ts";
 import { inputRequired } from "./ask.ts";
 import { text } from "./content.ts";
 import { createCallContext } from "./context.ts";
-import type { ListedItem } from "./filtered-lists.ts";
+import type { ListedItem } from "./filters.ts";
 import { type CallEnd, createGuarded, type Middleware, withMiddleware } from "./middleware.ts";
-import type { OldChange, OldProvider } from "./old.ts";
+import type { OldProvider } from "./old.ts";
+import type { Change } from "./provider.ts";
 
 const context = createCallContext();
 
@@ -263,21 +266,25 @@ describe("afterCall", () => {
 test("what a provider has besides tools is there, and what it lacks is not", async () => {
   const prompts = createPromptRegistry();
   const registry = createRegistry({ prompts, cacheHints: { ttlMs: 5, cacheScope: "public" } });
-  expect(withMiddleware(registry, [])).toMatchObject({ prompts });
-  const provider = withMiddleware(registry, [{}]);
-  expect(provider).toMatchObject({ prompts: {}, cacheHints: { ttlMs: 5, cacheScope: "public" } });
-  expect("resources" in provider).toBe(false);
-  const seen: OldChange[] = [];
+  const provider = fromFacets(withMiddleware(registry, [{}]));
+  const { serves } = provider.offers(anyone);
+  expect(["prompts/get", "resources/read", "completion/complete"].map(serves)).toEqual([true, false, false]);
+  await expect(provider.list("prompts", context)).resolves.toMatchObject({
+    items: [],
+    hints: { ttlMs: 5, cacheScope: "public" },
+  });
+  const seen: Change[] = [];
   provider.onChange?.((change) => seen.push(change));
   registry.register("new", {}, () => "");
   await Promise.resolve();
-  expect(seen).toEqual([{ kind: "tools" }]);
+  expect(seen).toMatchObject([{ part: "tools" }]);
 });
 
-test("a filter that depends on the caller is not advertised as the same list for everyone", () => {
+test("a filter that depends on the caller is not advertised as the same list for everyone", async () => {
   const registry = createRegistry({ cacheHints: { ttlMs: 5, cacheScope: "public" } });
-  const filtered = withMiddleware(registry, [{ filterTools: (tools) => tools }]);
-  expect(filtered.cacheHints).toEqual({ ttlMs: 5, cacheScope: "private" });
+  const filtered = fromFacets(withMiddleware(registry, [{ filterTools: (tools) => tools }]));
+  const { hints } = await filtered.list("tools", context);
+  expect(hints).toEqual({ ttlMs: 5, cacheScope: "private" });
 });
 
 describe("what nobody waits for", () => {

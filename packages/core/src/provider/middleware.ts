@@ -9,61 +9,71 @@ import {
   systemClock,
   waitFor,
 } from "../async/index.ts";
-import { NotFoundError } from "../errors/index.ts";
-import type { ListPart } from "../fit/index.ts";
+import { NotFoundError, RpcError, ToolError } from "../errors/index.ts";
 import { RawJson } from "../json/index.ts";
+import type { Items, Part } from "../mcp/index.ts";
 import { keys, type KeysOf, nearest } from "../options/index.ts";
+import { fromFacets, withFacets } from "./adapters.ts";
+import { failure } from "./content.ts";
 import type { CallContext } from "./context.ts";
-import { createFilteredLists, type ListedItem, thingOf } from "./filtered-lists.ts";
-import { callFacet, facetsOf, followFacets, guardFacets } from "./guarded-facets.ts";
-import { followTasks, guardMethods, guardTasks, nameTasks, type ServeTask } from "./guarded-tasks.ts";
-import type { OldProvider, ToolCall, ToolOutcome } from "./old.ts";
+import { Filters, type ListedItem } from "./filters.ts";
+import type { OldProvider } from "./old.ts";
+import { createOperation, findIn, thingOf } from "./operation.ts";
+import type { Entry, Notice, Operation, Outcome, Provider, Task } from "./provider.ts";
 import {
   addTerms,
   type CallTerms,
+  mapMessage,
   noTerms,
   TimeLimit,
   withLimit,
   withMappedEvents,
-  withoutTerms,
 } from "./time-limit.ts";
 
 /** How a call ended, as `afterCall` sees it. */
 export type CallEnd =
-  | ToolOutcome
+  | Outcome
   | {
       readonly kind: "failed";
       readonly error: unknown;
       /** A filter or a `beforeCall` further in threw the error: the provider was not called. */
       readonly isRefused?: boolean;
+      readonly task?: undefined;
     };
 
+/** What a `beforeCall` changes of an operation, and the terms that it sets. A whole operation is fine too. */
+export type CallChanges = Partial<Pick<Operation, "name" | "arguments" | "round">> & CallTerms;
+
 /**
- * Three optional hooks around a provider's tools, prompts, resources and completion. Several middlewares nest: the first in the
- * list is the outermost, so its `filterTools` and `beforeCall` come first and its `afterCall` comes last.
+ * Three optional hooks around everything that a provider does. Several middlewares nest: the first in the list is the outermost,
+ * so its `filterTools` and `beforeCall` come first and its `afterCall` comes last.
  */
 export interface Middleware {
   /**
    * The things of a list this caller may see; `part` says which list. A caller cannot use a thing that is left out, under any spelling.
-   * A resource that no list has may be: `beforeCall` judges it.
+   * A resource that no list has may be: `beforeCall` judges it. Skills are judged by their files, which come as resources.
    */
   filterTools?(
     items: readonly ListedItem[],
     context: CallContext,
-    part: ListPart,
+    part: Exclude<Part, "skills">,
   ): readonly ListedItem[] | Promise<readonly ListedItem[]>;
   /** False where `filterTools` only changes how things are described: then nothing is judged by the lists. */
   readonly isFilter?: boolean;
   /**
-   * Runs before a call; `call.kind` says of which facet. Returning a call replaces it. Throw to refuse: a `ToolError` reaches the model,
-   * an `RpcError` the client. Set `timeoutMs` or `mapEvent` in the call you return; those that other middlewares set are not shown, and stay.
+   * Runs before a call; `operation.method` says of what. Return what is to be changed. Throw to refuse: a `ToolError` reaches the model,
+   * an `RpcError` the client. Terms that other middlewares set are not shown, and stay.
    */
-  beforeCall?(call: ToolCall, context: CallContext): ToolCall | void | Promise<ToolCall | void>;
+  beforeCall?(operation: Operation, context: CallContext): CallChanges | void | Promise<CallChanges | void>;
   /**
-   * Runs after a call that this middleware let through, however it ended; returning an end replaces it. `call` is what
-   * was called in the end: the very object that `beforeCall` returned, if it returned one.
+   * Runs after a call that this middleware let through, however it ended; returning an end replaces it. `operation` is what was called in
+   * the end: the very object that `beforeCall` returned, if it returned a whole operation.
    */
-  afterCall?(call: ToolCall, end: CallEnd, context: CallContext): CallEnd | void | Promise<CallEnd | void>;
+  afterCall?(
+    operation: Operation,
+    end: CallEnd,
+    context: CallContext,
+  ): CallEnd | void | Promise<CallEnd | void>;
 }
 
 export interface MiddlewareOptions {
@@ -72,113 +82,152 @@ export interface MiddlewareOptions {
 }
 
 /**
- * A provider with middleware around its tools and its other facets. The list of middlewares is fixed
- * here, in the order given. A call that waits for nothing is answered at once, without a promise; nothing is thrown, failures
- * are rejections.
+ * A provider with middleware around it. The list of middlewares is fixed here, in the order given. A call that waits for nothing is
+ * answered at once, without a promise; nothing is thrown, failures are rejections.
  *
  * @example
  * const guarded = withMiddleware(registry, [{ filterTools: (tools) => tools.filter((tool) => tool.name !== "drop") }]);
  */
 export function withMiddleware(
-  provider: OldProvider,
+  provider: OldProvider | Provider,
   middlewares: readonly Middleware[],
   options: MiddlewareOptions = {},
 ): OldProvider {
   assertMiddlewares(middlewares);
-  const { clock = systemClock } = options;
-  const named = nameTasks(provider);
-  const serveThing: ServeTask = (call, context) =>
-    call.kind === undefined ? named.callTool(call, context) : callFacet(provider, call, context);
-  const chain = [...middlewares];
-  const filters = chain.flatMap((middleware) => middleware.filterTools?.bind(middleware) ?? []);
-  const lists = createFilteredLists(provider, filters);
-  const hasFilters = chain.some(judges);
+  return withFacets(guard(fromFacets(provider), [...middlewares], options.clock ?? systemClock));
+}
+
+/** Makes an operation at the end of the chain. */
+type Serve = Provider["call"];
+
+/** An operation on its way through the chain. */
+interface Admitted {
+  readonly operation: Operation;
+  readonly terms: CallTerms;
+  /** Whether its name is known to have passed every filter. */
+  readonly isVisible: boolean;
+  readonly serve: Serve;
+}
+
+function guard(inner: Provider, chain: readonly Middleware[], clock: Clock): Provider {
+  const isJudging = chain.some(judges);
+  const filters = new Filters(
+    inner,
+    chain.flatMap((middleware) => middleware.filterTools?.bind(middleware) ?? []),
+    isJudging,
+  );
+  const serveInner: Serve = (operation, context) => {
+    const made = settled(inner.call(operation, context));
+    return operation.part === "tools" || !isJudging
+      ? made
+      : andThen(made, (outcome) => filters.leaveOf(operation, outcome, context));
+  };
 
   /** Refuses a name that not every filter lets through. */
-  const judge = (call: ToolCall, context: CallContext): Awaitable<void> =>
-    andThen(!hasFilters || lists.shows(call, context), (isVisible) => {
-      if (!isVisible) throw new NotFoundError(thingOf(call), call.name);
+  const judge = (operation: Operation, context: CallContext): Awaitable<void> =>
+    andThen(!isJudging || filters.shows(operation, context), (isVisible) => {
+      if (!isVisible) throw new NotFoundError(thingOf(operation), operation.name);
     });
 
-  /** The call under the name the list has for it: middlewares judge, count and record by that. */
-  const resolve = (call: ToolCall, context: CallContext): Awaitable<ToolCall> => {
-    const listed = call.kind === undefined ? settled(provider.listedName?.(call.name, context)) : undefined;
-    return andThen(listed, (name) => (name === undefined ? call : { ...call, name }));
+  /** The operation under the listed name: middlewares judge, count and record by that. */
+  const resolve = (operation: Operation, context: CallContext): Awaitable<Operation> => {
+    if (inner.find === undefined || operation.method !== "tools/call") return operation;
+    return andThen(settled(inner.find("tools", operation.name, context)), (entry) =>
+      entry === undefined || entry.key === operation.name ? operation : { ...operation, name: entry.key },
+    );
   };
 
-  const callFrom = (index: number, admitted: AdmittedCall, context: CallContext): Awaitable<ToolOutcome> => {
-    const { call, terms, isVisible, serve } = admitted;
+  const callFrom = (index: number, admitted: Admitted, context: CallContext): Awaitable<Outcome> => {
+    const { operation, terms, isVisible, serve } = admitted;
     const middleware = chain[index];
-    if (middleware === undefined) return callUnder({ terms, serve, clock }, call, context);
+    if (middleware === undefined) return callUnder({ terms, serve, clock }, operation, context);
     const isJudgedHere = !isVisible && judges(middleware);
-    const admit = (): Awaitable<ToolCall> =>
-      andThen(isJudgedHere ? judge(call, context) : undefined, () =>
-        andThen(settled(middleware.beforeCall?.(call, context)), (replacement) => {
-          const made = replacement ?? call;
-          if (typeof made.name !== "string")
-            throw new TypeError("beforeCall must return a call, such as { ...call, name }, or nothing");
-          return andThen(made.name === call.name ? undefined : judge(made, context), () => made);
+    const admit = (): Awaitable<Admitted> =>
+      andThen(isJudgedHere ? judge(operation, context) : undefined, () =>
+        andThen(settled(middleware.beforeCall?.(operation, context)), (changes) => {
+          const made = changes == null ? operation : applyChanges(operation, changes);
+          const isRenamed = made.name !== operation.name;
+          return andThen(isRenamed ? judge(made, context) : undefined, () => ({
+            operation: made,
+            terms: changes == null ? terms : addTerms(terms, changes),
+            isVisible: isVisible || isJudgedHere || isRenamed,
+            serve,
+          }));
         }),
       );
-    return andThen(recover(admit, refuse), (made) => {
-      const onward: AdmittedCall = {
-        serve,
-        call: hasTerms(made) ? withoutTerms(made) : made,
-        terms: hasTerms(made) ? addTerms(terms, made) : terms,
-        isVisible: isVisible || isJudgedHere || made.name !== call.name,
-      };
-      const next = (): Awaitable<ToolOutcome> => callFrom(index + 1, onward, context);
-      return middleware.afterCall === undefined ? next() : endWith(middleware, made, context, next);
+    return andThen(recover(admit, refuse), (onward) => {
+      const next = (): Awaitable<Outcome> => callFrom(index + 1, onward, context);
+      return middleware.afterCall === undefined
+        ? next()
+        : endWith(middleware, onward.operation, context, next);
     });
   };
 
-  const run = (call: ToolCall, context: CallContext, serve = serveThing): Awaitable<ToolOutcome> => {
-    let { name } = call;
-    const work = (): Awaitable<ToolOutcome> =>
-      andThen(resolve(call, context), (resolved) => {
+  const run = (operation: Operation, context: CallContext, serve = serveInner): Awaitable<Outcome> => {
+    let { name } = operation;
+    const work = (): Awaitable<Outcome> =>
+      andThen(resolve(operation, context), (resolved) => {
         name = resolved.name;
-        const [terms, bare] = hasTerms(resolved)
-          ? [addTerms(noTerms, resolved), withoutTerms(resolved)]
-          : [noTerms, resolved];
-        return callFrom(0, { call: bare, terms, isVisible: !hasFilters, serve }, context);
+        return callFrom(0, { operation: resolved, terms: noTerms, isVisible: !isJudging, serve }, context);
       });
-    return recover(work, (thrown) => {
-      const error = thrown instanceof Refusal ? thrown.error : thrown;
-      // The error has the name that the caller used.
-      const isMissing = error instanceof NotFoundError && error.what === "tool" && error.id === name;
-      return reject(isMissing ? new NotFoundError("tool", call.name) : error);
-    });
+    return recover(work, (thrown) => reject(toCallersError(thrown, operation, name)));
   };
+
+  const find = <P extends Part>(
+    part: P,
+    name: string,
+    context: CallContext,
+  ): Awaitable<Entry<Items[P]> | undefined> =>
+    andThen(findIn(inner, part, name, context), (entry) =>
+      andThen(entry && filters.list(part, context), (listing) => {
+        const item = entry && listing?.get(entry.key);
+        return item && { ...entry, key: entry.key, item };
+      }),
+    );
+
+  const watchTask: NonNullable<Provider["watch"]> = (target, context, listener) => {
+    const { name, ref } = target;
+    const looking = createOperation("tasks/get", name, { ref });
+    // One after the other, so that an older state is never sent after a newer one.
+    let last = Promise.resolve();
+    const tell = async (notice: Notice & { readonly kind: "task" }): Promise<void> => {
+      const outcome = await run(looking, context, () => notice.outcome);
+      listener({ kind: "task", outcome });
+    };
+    const hear = (notice: Notice): void => {
+      if (notice.kind === "task") last = last.then(() => tell(notice)).catch(() => {});
+    };
+    return andThen(settled(judge(looking, context)), () => watchInner(target, context, hear));
+  };
+  const watchInner: NonNullable<Provider["watch"]> = (target, context, listener) =>
+    inner.watch === undefined ? () => {} : settled(inner.watch(target, context, listener));
 
   return {
-    ...othersOf(provider),
-    ...(chain.length === 0 ? facetsOf(provider) : guardFacets(provider, { run, judge, lists, filters })),
-    // A registry has tasks from its first task tool on, which may be registered after this.
-    get tasks() {
-      const tasks = named.tasks();
-      return tasks && guardTasks(tasks, run);
-    },
-    methods: chain.length === 0 ? provider.methods : guardMethods(provider, run),
-    // A filter may show each caller another list, so one caller's is not for a cache that serves others.
-    get cacheHints() {
-      const { cacheHints } = provider;
-      return hasFilters && cacheHints !== undefined
-        ? { ...cacheHints, cacheScope: "private" as const }
-        : cacheHints;
-    },
-    ...(provider.listMeta === undefined
+    list: (part, context) => recover(() => filters.list(part, context), reject),
+    call: run,
+    ...(isJudging ? { find } : inner.find === undefined ? {} : { find: inner.find.bind(inner) }),
+    ...(inner.watch === undefined
       ? {}
-      : { listMeta: (items) => provider.listMeta?.(lists.originOf(items)) }),
-    ...(hasFilters || provider.toolNamed === undefined
-      ? {}
-      : { toolNamed: provider.toolNamed.bind(provider) }),
-    listTools: (context) => recover(() => lists.tools.list(context), reject),
-    callTool: run,
+      : {
+          watch: (target, context, listener) => {
+            if (target.ref !== undefined) return watchTask(target, context, listener);
+            const reading = { ...createOperation("resources/read", target.name), part: target.part };
+            return andThen(settled(judge(reading, context)), () => watchInner(target, context, listener));
+          },
+        }),
+    offers: (caller) => inner.offers(caller),
+    ...(inner.onChange === undefined ? {} : { onChange: inner.onChange.bind(inner) }),
   };
 }
 
 const hooks = ["filterTools", "beforeCall", "afterCall"] as const;
-const endKinds: ReadonlySet<unknown> = new Set(["complete", "input_required", "task", "failed"]);
+const endKinds: ReadonlySet<unknown> = new Set([
+  "complete",
+  "input_required",
+  "working",
+  "cancelled",
+  "failed",
+]);
 
 /** Throws a `TypeError` for hooks that would never run. A middleware may have other members, but not one that is a misspelt hook. */
 function assertMiddlewares(middlewares: readonly Middleware[]): void {
@@ -208,81 +257,66 @@ function judges({ filterTools, isFilter = true }: Middleware): boolean {
   return filterTools !== undefined && isFilter;
 }
 
-/** A call on its way through the chain. */
-interface AdmittedCall {
-  readonly call: ToolCall;
-  readonly terms: CallTerms;
-  /** Whether the call's name is known to have passed every filter. */
-  readonly isVisible: boolean;
-  /** Makes the call in the end. */
-  readonly serve: ServeTask;
+/** The operation that a `beforeCall` wants made. A whole operation without terms is taken as it is. */
+function applyChanges(operation: Operation, changes: CallChanges): Operation {
+  const isWhole = "method" in changes;
+  if (isWhole && changes.timeoutMs === undefined && changes.mapEvent === undefined)
+    return assertNamed(changes as Operation);
+  const { method, part, ref, params } = operation;
+  const { name = operation.name, arguments: args = operation.arguments } = changes;
+  const round = "round" in changes ? changes.round : operation.round;
+  return assertNamed({ method, part, name, arguments: args, round, ref, params });
 }
 
-/** A provider whose middleware may be replaced while it is used. */
-interface Guarded {
-  readonly provider: OldProvider;
-  replace(middlewares: readonly Middleware[]): void;
-}
-
-/** Like {@link withMiddleware}, with middleware that may be replaced. Whatever `around` puts around it is made anew with it. */
-export function createGuarded(
-  base: OldProvider,
-  middlewares: readonly Middleware[],
-  around: (provider: OldProvider) => OldProvider = (provider) => provider,
-): Guarded {
-  let guarded = around(withMiddleware(base, middlewares));
-  return {
-    provider: {
-      ...base,
-      tasks: followTasks(base, () => guarded),
-      methods: base.methods && {
-        has: (method, context) => guarded.methods?.has(method, context) === true,
-        serve: (method, params, context) =>
-          guarded.methods?.serve(method, params, context) ?? RawJson.fromText("{}"),
-      },
-      get cacheHints() {
-        return guarded.cacheHints;
-      },
-      listMeta: (list) => guarded.listMeta?.(list),
-      listTools: (context) => guarded.listTools(context),
-      // A middleware may filter, and then only its list says which tools there are.
-      toolNamed: (name, context) =>
-        guarded.toolNamed === undefined
-          ? andThen(guarded.listTools(context), (tools) => tools.find((tool) => tool.name === name))
-          : guarded.toolNamed(name, context),
-      callTool: (call, context) => guarded.callTool(call, context),
-      ...followFacets(base, () => guarded),
-    },
-    replace: (next) => {
-      guarded = around(withMiddleware(base, next));
-    },
-  };
+function assertNamed(operation: Operation): Operation {
+  if (typeof operation !== "object" || typeof operation.name !== "string")
+    throw new TypeError(
+      "beforeCall must return changes, such as { name } or { ...operation, name }, or nothing",
+    );
+  return operation;
 }
 
 /** Runs the rest of a call, and the middleware's `afterCall` on whatever end it has. */
 function endWith(
   middleware: Middleware,
-  call: ToolCall,
+  operation: Operation,
   context: CallContext,
-  next: () => Awaitable<ToolOutcome>,
-): Awaitable<ToolOutcome> {
+  next: () => Awaitable<Outcome>,
+): Awaitable<Outcome> {
   const ended = recover<CallEnd>(next, (error) =>
     error instanceof Refusal
       ? { kind: "failed", error: error.error, isRefused: true }
       : { kind: "failed", error },
   );
-  return andThen(ended, (end) =>
-    andThen(settled(middleware.afterCall?.(call, end, context)), (replacement) => {
-      const final = replacement ?? end;
-      if (!endKinds.has(final.kind))
-        throw new TypeError(
-          'afterCall must return an end, such as { kind: "complete", result: RawJson.fromValue({ content }) }, or nothing',
-        );
-      if (final.kind !== "failed") return final;
-      if (final.isRefused === true) refuse(final.error);
-      throw final.error;
-    }),
-  );
+  return andThen(ended, (end) => {
+    const finish = (): Awaitable<Outcome> =>
+      andThen(settled(middleware.afterCall?.(operation, end, context)), (replacement) => {
+        const final = replacement ?? end;
+        if (!endKinds.has(final.kind))
+          throw new TypeError(
+            'afterCall must return an end, such as { kind: "complete", result: RawJson.fromValue({ content }) }, or nothing',
+          );
+        if (final.kind !== "failed" || final.task !== undefined)
+          return final.task === undefined && end.task !== undefined ? { ...final, task: end.task } : final;
+        if ("isRefused" in final && final.isRefused === true) refuse(final.error);
+        throw final.error;
+      });
+    // A hook that withholds the end of a task fails the task, and not the request for its state.
+    const isOver = operation.ref !== undefined && (end.kind === "complete" || end.kind === "failed");
+    return isOver && end.task !== undefined
+      ? recover(finish, (error) => toFailedTask(end.task as Task, error))
+      : finish();
+  });
+}
+
+/** A task that a hook failed: a `ToolError` becomes a result, as for a call. */
+function toFailedTask(task: Task, thrown: unknown): Outcome {
+  const error = thrown instanceof Refusal ? thrown.error : thrown;
+  if (error instanceof ToolError)
+    return { kind: "complete", result: RawJson.fromValue(failure(error.message)), task };
+  const rpcError =
+    error instanceof RpcError ? error : new RpcError("rpc.internal", "Internal error", { cause: error });
+  return { kind: "failed", error: rpcError, task };
 }
 
 /** The error of a filter or a `beforeCall` on its way through the chain: outer middlewares can tell it from a failed call. */
@@ -299,39 +333,73 @@ function refuse(error: unknown): never {
   throw new Refusal(error);
 }
 
+/** An error names what is missing as the caller does: by the name that it used, and of a task by its ref. */
+function toCallersError(thrown: unknown, operation: Operation, name: string): unknown {
+  const error = thrown instanceof Refusal ? thrown.error : thrown;
+  if (!(error instanceof NotFoundError)) return error;
+  if (operation.ref !== undefined) return new NotFoundError("task", operation.ref);
+  return error.what === "tool" && error.id === name ? new NotFoundError("tool", operation.name) : error;
+}
+
 /** A provider reports each error by a rejection, so its callers need no `try` around the call. */
 function reject(error: unknown): Promise<never> {
   return Promise.reject(error);
 }
 
-/** The members of a provider that middleware leaves unchanged. */
-function othersOf(provider: OldProvider): Partial<OldProvider> {
-  return {
-    ...(provider.listedName === undefined ? {} : { listedName: provider.listedName.bind(provider) }),
-    ...(provider.onChange === undefined
-      ? {}
-      : { onChange: (listener) => provider.onChange?.(listener) ?? (() => {}) }),
-    ...(provider.mayHear === undefined ? {} : { mayHear: provider.mayHear.bind(provider) }),
-    ...(provider.extensionsFor === undefined ? {} : { extensionsFor: provider.extensionsFor.bind(provider) }),
-  };
-}
-
-/** Calls a tool under terms. No timer and no listener is left when it settles. */
+/** Makes an operation under terms. No timer and no listener is left when it settles. */
 function callUnder(
-  { terms, serve, clock }: Pick<AdmittedCall, "terms" | "serve"> & { readonly clock: Clock },
-  call: ToolCall,
+  { terms, serve, clock }: Pick<Admitted, "terms" | "serve"> & { readonly clock: Clock },
+  operation: Operation,
   context: CallContext,
-): Awaitable<ToolOutcome> {
+): Awaitable<Outcome> {
   const { timeoutMs = Infinity, mapEvent } = terms;
+  if (mapEvent === undefined && timeoutMs === Infinity) return settled(serve(operation, context));
   const mapped = mapEvent === undefined ? context : withMappedEvents(context, mapEvent);
-  if (timeoutMs === Infinity) return settled(serve(call, mapped));
-  const limit = new TimeLimit(timeoutMs, context.cancellation ?? fromSignal(context.signal), clock);
-  const outcome = settled(serve(call, withLimit(mapped, limit)));
-  if (!isPromise(outcome)) return outcome;
+  const limit =
+    timeoutMs === Infinity
+      ? undefined
+      : new TimeLimit(timeoutMs, context.cancellation ?? fromSignal(context.signal), clock);
+  const made = settled(serve(operation, limit === undefined ? mapped : withLimit(mapped, limit)));
+  const outcome = mapEvent === undefined ? made : andThen(made, (ended) => mapMessage(ended, mapEvent));
+  if (limit === undefined || !isPromise(outcome)) return outcome;
   limit.watch();
   return waitFor(outcome, limit.cancellation).finally(() => limit.stop());
 }
 
-function hasTerms({ timeoutMs, mapEvent }: ToolCall): boolean {
-  return timeoutMs !== undefined || mapEvent !== undefined;
+/** The provider that is in use when something is asked of it. What was begun with an earlier one stays with that. */
+export function latest(current: () => Provider): Provider {
+  const { watch, onChange } = current();
+  return {
+    list: (part, context) => current().list(part, context),
+    call: (operation, context) => current().call(operation, context),
+    find: (part, name, context) => findIn(current(), part, name, context),
+    ...(watch === undefined
+      ? {}
+      : { watch: (target, context, listener) => current().watch?.(target, context, listener) ?? (() => {}) }),
+    offers: (caller) => current().offers(caller),
+    ...(onChange === undefined
+      ? {}
+      : { onChange: (listener) => current().onChange?.(listener) ?? (() => {}) }),
+  };
+}
+
+/** A provider whose middleware may be replaced while it is used. */
+interface Guarded {
+  readonly provider: OldProvider;
+  replace(middlewares: readonly Middleware[]): void;
+}
+
+/** Like {@link withMiddleware}, with middleware that may be replaced. Whatever `around` puts around it is made anew with it. */
+export function createGuarded(
+  base: OldProvider | Provider,
+  middlewares: readonly Middleware[],
+  around: (provider: OldProvider) => OldProvider = (provider) => provider,
+): Guarded {
+  let guarded = fromFacets(around(withMiddleware(base, middlewares)));
+  return {
+    provider: withFacets(latest(() => guarded)),
+    replace: (next) => {
+      guarded = fromFacets(around(withMiddleware(base, next)));
+    },
+  };
 }

@@ -209,7 +209,12 @@ export function findIn<P extends Part>(
   });
 }
 
+/** Whether a request about a task is not work of its own: a look at it, or the wish that it ends. */
+export function isLook({ ref, method }: Pick<Operation, "ref" | "method">): boolean {
+  return ref !== undefined && method !== "tasks/update";
+}
+
 /** Whether a task does not change any more. */
-export function hasEnded({ kind }: Pick<Outcome, "kind">): boolean {
+export function hasTaskEnded({ kind }: Pick<Outcome, "kind">): boolean {
   return kind !== "working" && kind !== "input_required";
 }

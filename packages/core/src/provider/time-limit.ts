@@ -1,10 +1,24 @@
 import { type Cancellation, type Clock, LazyAbort } from "../async/index.ts";
 import { TimeoutError } from "../errors/index.ts";
-import { type AskCaller, type CallContext, withContext } from "./context.ts";
-import type { ToolCall } from "./old.ts";
+import { type AskCaller, type CallContext, type CallEvent, withContext } from "./context.ts";
+import type { Outcome } from "./provider.ts";
 
 /** Changes an event on its way to the caller, or drops it. */
-type MapEvent = NonNullable<ToolCall["mapEvent"]>;
+type MapEvent = (event: CallEvent) => CallEvent | undefined;
+
+/** The limits and mappings that middlewares set for a call. The provider does not see them. */
+export interface CallTerms {
+  /**
+   * The call is stopped with a `TimeoutError` when the provider takes longer, even if it does not heed its signal. Of several, the
+   * smallest counts. Each round of a call that asks something has the whole time, and waiting for an answer to a question takes none of it.
+   */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * Changes what the call emits on its way to the caller, or drops it. Of several, that of the innermost middleware comes first. One that
+   * throws keeps the event from the caller.
+   */
+  readonly mapEvent?: MapEvent | undefined;
+}
 
 /** Timers take no more, about 25 days; with a greater number they would fire at once. */
 const maxTimerMs = 2 ** 31 - 1;
@@ -113,25 +127,35 @@ function handled(emit: CallContext["emit"]): CallContext["emit"] {
   };
 }
 
-/** The limits and mappings that middlewares set for a call. The provider does not see them. */
-export type CallTerms = Pick<ToolCall, "timeoutMs" | "mapEvent">;
-
 /** Nothing was asked for. */
 export const noTerms: CallTerms = {};
 
-/** The terms of outer middlewares together with those of a call. */
-export function addTerms(outer: CallTerms, { timeoutMs = Infinity, mapEvent }: ToolCall): CallTerms {
-  if (!(timeoutMs >= 0)) throw new RangeError(`timeoutMs must be a number of milliseconds, not ${timeoutMs}`);
+/** The terms of outer middlewares together with those of an inner one. */
+export function addTerms(outer: CallTerms, { timeoutMs, mapEvent }: CallTerms): CallTerms {
+  if (timeoutMs === undefined && mapEvent === undefined) return outer;
+  if (timeoutMs !== undefined && !(timeoutMs >= 0))
+    throw new RangeError(`timeoutMs must be a number of milliseconds, not ${timeoutMs}`);
   return {
-    timeoutMs: Math.min(timeoutMs, outer.timeoutMs ?? Infinity),
+    timeoutMs: Math.min(timeoutMs ?? Infinity, outer.timeoutMs ?? Infinity),
     mapEvent: inTurn(mapEvent, outer.mapEvent),
   };
 }
 
-/** The call as the next one in the chain gets it. */
-export function withoutTerms(call: ToolCall): ToolCall {
-  const { timeoutMs: _, mapEvent: __, ...bare } = call;
-  return bare;
+/** An outcome whose words on the work were changed like any other progress. */
+export function mapMessage(outcome: Outcome, mapEvent: MapEvent): Outcome {
+  const { task } = outcome;
+  if (task?.message === undefined) return outcome;
+  const mapped = toMapped(mapEvent, task.message);
+  return { ...outcome, task: { ...task, message: mapped } };
+}
+
+function toMapped(mapEvent: MapEvent, message: string): string | undefined {
+  try {
+    const event = mapEvent({ kind: "progress", message });
+    return event?.kind === "progress" ? event.message : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function inTurn(inner: MapEvent | undefined, outer: MapEvent | undefined): MapEvent | undefined {

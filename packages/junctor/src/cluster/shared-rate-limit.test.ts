@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { withCounts } from "../../../../test/support/counting-store.ts";
 import { runs } from "../../../../test/support/runs.ts";
-import { RawJson } from "../../../core/src/json/raw.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
+import { createOperation } from "../../../core/src/provider/operation.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
 import { createMemoryClusterStore } from "./memory-store.ts";
 import { createSharedRateLimit, type SharedRate, type TokenSource } from "./shared-rate-limit.ts";
@@ -41,7 +41,7 @@ function createReplicas(
     };
     const { middleware } = createSharedRateLimit({ rates: [[undefined, rate], ...more], source, clock });
     return async (name = "t", caller) => {
-      const call = { name, arguments: RawJson.fromText("{}") };
+      const call = createOperation("tools/call", name);
       try {
         await middleware.beforeCall?.(call, createCallContext({ caller }));
         return undefined;

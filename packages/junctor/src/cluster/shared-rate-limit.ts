@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Clock, systemClock, timedOut, waitFor } from "@junctor/core/async";
-import type { Middleware } from "@junctor/core/provider";
+import { isLook, type Middleware } from "@junctor/core/provider";
 import {
   Bucket,
   type LimitRateOptions,
@@ -69,8 +69,9 @@ export function createSharedRateLimit(options: SharedRateOptions): RateLimit {
     return leases;
   };
   const middleware: Middleware = {
-    beforeCall: ({ name, task }, { caller }) => {
-      if (task !== undefined && task.wish !== "update") return undefined;
+    beforeCall: (operation, { caller }) => {
+      if (isLook(operation)) return undefined;
+      const { name } = operation;
       const counting = recall(caller).filter(({ rule }) => rule.fits(name));
       // All are asked before any is taken from, so a refused call is not counted.
       if (!counting.every((lease) => lease.hasToken)) return takeLater(counting);

@@ -1,10 +1,20 @@
-import { andThen } from "@junctor/core/async";
+import { andThen, settled } from "@junctor/core/async";
 import { NotFoundError } from "@junctor/core/errors";
-import { type Tool, withMembers, withName } from "@junctor/core/mcp";
+import { keyOf, type Tool, withMembers } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import { keyOf, type Middleware, withMiddleware, type OldProvider } from "@junctor/core/provider";
+import {
+  findIn,
+  fromFacets,
+  type Listing,
+  mapListings,
+  type Middleware,
+  type OldProvider,
+  type Provider,
+  withFacets,
+  withMiddleware,
+  withNames,
+} from "@junctor/core/provider";
 import { createGlobs } from "@junctor/server/internal";
-import { delegateTo, mappedLists } from "./delegate.ts";
 
 export interface ProfileOptions {
   /** Globs of the names and URIs that may be used; all when left out, none when empty. */
@@ -31,7 +41,9 @@ export function withProfile(provider: OldProvider, options: ProfileOptions): Old
   const isNarrow = allow !== undefined || (deny ?? []).length > 0;
   const narrow = isNarrow ? withMiddleware(provider, [createFilter(createGlobs(allow, deny))]) : provider;
   const isSame = Object.keys(rename).length === 0 && pin.length === 0;
-  return isSame ? narrow : withNames(narrow, new Map(Object.entries(rename)), new Set(pin));
+  return isSame
+    ? narrow
+    : withFacets(withToolNames(fromFacets(narrow), new Map(Object.entries(rename)), new Set(pin)));
 }
 
 /** Leaves the things whose names or URIs may pass, in lists and in use. */
@@ -39,55 +51,47 @@ function createFilter(mayPass: (name: string) => boolean): Middleware {
   return {
     filterTools: (items) => items.filter((item) => mayPass(keyOf(item))),
     // A resource that no list has is judged by its URI.
-    beforeCall: ({ kind, name }) => {
-      if (kind === "resource" && !mayPass(name)) throw new NotFoundError("resource", name);
+    beforeCall: ({ part, name }) => {
+      if (part === "resources" && !mayPass(name)) throw new NotFoundError("resource", name);
     },
   };
 }
 
-function withNames(
-  provider: OldProvider,
+function withToolNames(
+  inner: Provider,
   names: ReadonlyMap<string, string>,
   pin: ReadonlySet<string>,
-): OldProvider {
+): Provider {
   const oldNames = new Map([...names].map(([old, name]) => [name, old]));
-  const toTool = (tool: Tool): Tool => {
-    const name = names.get(tool.name) ?? tool.name;
-    const renamed = name === tool.name ? tool : withName(tool, name);
-    return pin.has(name)
-      ? withMembers(renamed, { _meta: { ...renamed._meta, "anthropic/alwaysLoad": true } })
-      : renamed;
-  };
-  const lists = mappedLists<Tool>((tools) => {
-    const listed = new Set(tools.map(({ name }) => name));
-    // A new name hides a tool that has it already.
-    const isHidden = (name: string): boolean => !names.has(name) && listed.has(oldNames.get(name) ?? "");
-    return tools.filter(({ name }) => !isHidden(name)).map(toTool);
-  });
-  /** The provider's name for a tool; undefined for a name that no tool has here. */
-  const nameIn = (tools: readonly Tool[], name: string): string | undefined => {
-    const old = oldNames.get(name);
-    if (old !== undefined && tools.some((tool) => tool.name === old)) return old;
-    return names.has(name) ? undefined : name;
-  };
-  return {
-    ...delegateTo(provider),
-    listTools: (context) => andThen(provider.listTools(context), (tools) => lists.of(tools)),
-    toolNamed: async (name, context) =>
-      lists.of(await provider.listTools(context)).find((tool) => tool.name === name),
-    callTool: async (call, context) => {
-      const name = nameIn(await provider.listTools(context), call.name);
-      if (name === undefined) throw new NotFoundError("tool", call.name);
-      try {
-        return await provider.callTool(name === call.name ? call : { ...call, name }, context);
-      } catch (error) {
-        const isMissing = error instanceof NotFoundError && error.what === "tool" && error.id === name;
-        throw isMissing ? new NotFoundError("tool", call.name) : error;
-      }
+  // A new name hides a tool that has it already.
+  const shown = mapListings<Tool>((listing) =>
+    listing.with(
+      Object.freeze(
+        listing.items.filter(
+          ({ name }) => names.has(name) || listing.get(oldNames.get(name) ?? "") === undefined,
+        ),
+      ),
+    ),
+  );
+  const list: Provider["list"] = (part, context) =>
+    andThen(settled(inner.list(part, context)), (listing) =>
+      part === "tools" ? (shown(listing as Listing<Tool>) as typeof listing) : listing,
+    );
+  return withNames(
+    { ...inner, list },
+    {
+      parts: ["tools"],
+      toInner: (_, name, context) => {
+        const other = names.has(name) ? undefined : name;
+        const old = oldNames.get(name);
+        if (old === undefined) return other;
+        return andThen(findIn(inner, "tools", old, context), (entry) => (entry?.key === old ? old : other));
+      },
+      toOuter: (_, name) => names.get(name) ?? name,
+      finish: (item) =>
+        pin.has(keyOf(item))
+          ? withMembers(item, { _meta: { ...item._meta, "anthropic/alwaysLoad": true } } as object)
+          : item,
     },
-    listMeta: (list) => provider.listMeta?.(lists.originOf(list)),
-    get cacheHints() {
-      return provider.cacheHints;
-    },
-  };
+  );
 }

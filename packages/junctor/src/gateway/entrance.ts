@@ -1,10 +1,21 @@
 import type { Clock } from "@junctor/core/async";
 import { anyone, type Catalog, createComposition, type View } from "@junctor/core/compose";
 import { NotFoundError } from "@junctor/core/errors";
-import type { Caller, Seal, Observer, Server, Implementation } from "@junctor/core/mcp";
 import {
+  type Caller,
+  type Extensions,
+  extensionIds,
+  methods,
+  type Seal,
+  type Observer,
+  type Server,
+  type Implementation,
+} from "@junctor/core/mcp";
+import {
+  type Change,
   type ChangeSource,
   createGuarded,
+  type OldChange,
   type Middleware,
   type CallerInfo,
   type OldProvider,
@@ -15,11 +26,11 @@ import { abandonedCall, notParked, isParkedState } from "../bridge/index.ts";
 import { isOpen, type GatewayConfig } from "../config/index.ts";
 import type { Pins } from "../lock/index.ts";
 import { type GatewayLog, hideInData } from "../log/index.ts";
-import { toNaming, createOpenedMethods } from "../policy/index.ts";
+import { toNaming, withOpenedMethods } from "../policy/index.ts";
 import { joinInstructions, offeredExtensions } from "../servers/index.ts";
 import type { DescribeFailure } from "../upstream/index.ts";
 import type { Fleet } from "./fleet.ts";
-import { isKnownIn, type ListNote, noteList } from "./list-notes.ts";
+import { isKnownIn, noteList } from "./list-notes.ts";
 import { createWaitingLog } from "./log-health.ts";
 import type { MiddlewareChain } from "./middleware-chain.ts";
 import { type CapParts, withServerCaps } from "./result-caps.ts";
@@ -71,16 +82,23 @@ export interface Entrance {
 export function createEntrance(parts: EntranceParts, options: EntranceOptions): Entrance {
   const { catalog, fleet, changes, log, hide, describeFailure, clock } = parts;
   const { viewFor, mount, wrap = (provider) => provider } = options;
-  const notes = new WeakMap<readonly object[], ListNote>();
   const composition = createComposition({
     catalog,
     viewFor,
     triesAll: false,
-    onChange: changes.onChange,
+    onChange: (listener) =>
+      changes.onChange((change) => {
+        if (change.kind !== "resource") listener(toListChange(change, fleet));
+      }),
     onWaiting: createWaitingLog(log),
-    // A change of health makes new lists, so the note of one stays true.
-    onList: (items, part, view) => {
-      if (notes.has(items)) return;
+    offers: (caller) => ({
+      serves: (method) => methods.has(method),
+      extensions: { ...offeredExtensions(fleet.servers, viewFor(caller)), ...ownExtensions },
+    }),
+    // Each key may see something else, so no list is for a cache that serves others.
+    limitHints: (hints = { ttlMs: 0, cacheScope: "private" }) =>
+      isOpen(parts.config()) ? hints : { ...hints, cacheScope: "private" },
+    describeList: (part, view) => {
       const config = parts.config();
       const { disabled } = config;
       const naming = toNaming(config);
@@ -92,24 +110,14 @@ export function createEntrance(parts: EntranceParts, options: EntranceOptions): 
         pins: parts.pins(),
         describeFailure,
       };
-      notes.set(items, hideInData(noteList(part, view, sources), hide));
+      return hideInData(noteList(part, view, sources), hide);
     },
     toMissing: (what, id, round) =>
       isParkedState(round?.state)
         ? abandonedCall(round.state.server, notParked)
         : new NotFoundError(what, id),
   });
-  const base: OldProvider = {
-    ...composition,
-    // Each key may see something else, so no list is for a cache that serves others.
-    get cacheHints() {
-      const { ttlMs, cacheScope } = composition.cacheHints ?? { ttlMs: 0, cacheScope: "private" };
-      return { ttlMs, cacheScope: isOpen(parts.config()) ? cacheScope : "private" };
-    },
-    listMeta: (items) => notes.get(items),
-    methods: createOpenedMethods({ servers: () => fleet.servers, viewFor }),
-    extensionsFor: (caller) => offeredExtensions(fleet.servers, viewFor({ ...anyone, caller })),
-  };
+  const base = withOpenedMethods(composition, { servers: () => fleet.servers, viewFor });
   const { around = (inner) => withServerCaps(inner, parts, mount) } = options;
   const guarded = createGuarded(base, parts.chain().middlewares, around);
   const provider = wrap(guarded.provider);
@@ -138,6 +146,22 @@ export function createEntrance(parts: EntranceParts, options: EntranceOptions): 
     },
   );
   return { provider, server: endingSessions(server, fleet), replace: guarded.replace };
+}
+
+/** The extensions that a gateway has itself, whatever its servers have. */
+const ownExtensions: Extensions = {
+  [extensionIds.tasks]: {},
+  [extensionIds.skills]: { directoryRead: true },
+};
+
+/** A change of a server's list, with who may hear of it. */
+function toListChange(change: Exclude<OldChange, { readonly kind: "resource" }>, fleet: Fleet): Change {
+  const { kind, origin } = change;
+  const isFor = (caller: CallerInfo): boolean => {
+    const server = fleet.servers.find(({ config }) => config.name === origin);
+    return server?.provider.mayHear?.(change.inner ?? change, caller) !== false;
+  };
+  return { part: kind, origin, isFor };
 }
 
 /**

@@ -3,6 +3,7 @@ import { RawJson } from "../../../core/src/json/raw.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { withMiddleware } from "../../../core/src/provider/middleware.ts";
 import type { OldProvider } from "../../../core/src/provider/old.ts";
+import type { OwnerOf } from "../../../server/src/middleware/audit-log.ts";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
 import { silentLog } from "../log/log.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
@@ -17,7 +18,7 @@ test("a call that is answered at once is logged at once, and answered without a 
   const outcome = { kind: "complete", result: RawJson.fromText('{"content":[]}') } as const;
   const atOnce: OldProvider = { listTools: () => [], callTool: () => outcome };
   const clock = createVirtualClock(1_000_000);
-  const ownerOf = (tool: string): { server: string; ownName: string } => ({ server: "one", ownName: tool });
+  const ownerOf: OwnerOf = ({ name }) => ({ server: "one", ownName: name });
   const provider = withMiddleware(atOnce, [logCalls({ log, clock, ownerOf })], { clock });
   const call = { name: "hi", arguments: RawJson.fromText("{}") };
   expect(provider.callTool(call, createCallContext())).toBe(outcome);

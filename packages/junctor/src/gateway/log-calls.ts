@@ -1,6 +1,6 @@
 import type { Clock } from "@junctor/core/async";
 import { isModernRevision } from "@junctor/core/mcp";
-import { bounded, describeEnd, type Middleware, type ToolCall } from "@junctor/core/provider";
+import { bounded, describeEnd, kindOf, type Middleware, type Operation } from "@junctor/core/provider";
 import type { OwnerOf } from "@junctor/server/internal";
 import type { GatewayLog } from "../log/index.ts";
 
@@ -12,7 +12,7 @@ interface LogCallsOptions {
 
 /** Logs each call when it has ended, at `debug`. Not to be put around calls where that level is not written: it costs a little. */
 export function logCalls({ log, clock, ownerOf }: LogCallsOptions): Middleware {
-  const startedAt = new WeakMap<ToolCall, number>();
+  const startedAt = new WeakMap<Operation, number>();
   return {
     beforeCall: (call) => {
       // An object of this call's own, by which it is known again when it ends.
@@ -23,11 +23,11 @@ export function logCalls({ log, clock, ownerOf }: LogCallsOptions): Middleware {
     afterCall: (call, end, context) => {
       const now = clock.now();
       const tool = bounded(call.name);
-      const { outcome, code, delivery } = describeEnd(end);
+      const { outcome, code, delivery } = describeEnd(end, call);
       const facts = {
         tool,
-        ...(call.kind === undefined ? {} : { kind: call.kind }),
-        server: ownerOf(call.name, context, call.kind)?.server,
+        ...(kindOf(call) === "tool" ? {} : { kind: kindOf(call) }),
+        server: ownerOf(call, context)?.server,
         caller: context.caller,
         era: isModernRevision(context.revision) ? "modern" : "legacy",
         revision: context.revision,

@@ -1,9 +1,10 @@
 import { type Catalog, everything, type View } from "@junctor/core/compose";
 import {
-  followFacets,
-  followTasks,
+  fromFacets,
+  latest,
+  withFacets,
   withMiddleware,
-  type OldChange,
+  type Change,
   type CallerInfo,
   type OldProvider,
 } from "@junctor/core/provider";
@@ -39,30 +40,22 @@ export function createProfileStack(
   parts: ProfileParts,
 ): ProfileStack {
   let profile = first;
-  let current = build(base, first, parts);
+  let current = fromFacets(build(base, first, parts));
   // The tools of a search stay the same while servers come and go, and with them the prompt that a model has cached.
-  const isHidden = ({ kind, origin }: OldChange): boolean =>
-    profile.tools === "search" && profile.pin.length === 0 && kind === "tools" && origin !== undefined;
+  const isHidden = ({ part, origin }: Change): boolean =>
+    profile.tools === "search" && profile.pin.length === 0 && part === "tools" && origin !== undefined;
+  const { onChange } = fromFacets(base);
   return {
-    provider: {
-      ...base,
-      get cacheHints() {
-        return current.cacheHints;
-      },
-      listMeta: (list) => current.listMeta?.(list),
-      listTools: (context) => current.listTools(context),
-      toolNamed: (name, context) => current.toolNamed?.(name, context),
-      callTool: (call, context) => current.callTool(call, context),
-      ...followFacets(base, () => current),
-      tasks: followTasks(base, () => current),
+    provider: withFacets({
+      ...latest(() => current),
       onChange: (listener) =>
-        base.onChange?.((change) => {
+        onChange?.((change) => {
           if (!isHidden(change)) listener(change);
         }) ?? (() => {}),
-    },
+    }),
     use: (next) => {
       profile = next;
-      current = build(base, next, parts);
+      current = fromFacets(build(base, next, parts));
     },
   };
 }

@@ -152,19 +152,18 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
     },
     mayUse: (mount, caller) => policyAt(rules, mount, caller) !== undefined,
     boundTo: (caller) => rules.config.keys.find(({ name }) => name === caller)?.profiles,
-    ownerOf: (name, context, kind = "tool") => {
+    ownerOf: ({ part, name }, context) => {
       const view = catalog.viewFor(context, everything);
-      if (kind === "method") {
+      if (part === undefined) {
         const owner = servers().find(({ config }) => opensMethod(config, name));
         return owner && { server: owner.config.name };
       }
-      if (kind === "tool" || kind === "task")
-        return view.toolClaims.get(name) ?? withheldBy(name) ?? namedOwner(name);
+      if (part === "tools") return view.toolClaims.get(name) ?? withheldBy(name) ?? namedOwner(name);
       const owner = view.promptClaims.get(name) ?? view.templateOwner(name) ?? view.resourceOwner(name);
       return owner ?? namedOwner(name);
     },
-    isReadOnly: ({ kind = "tool", name }, context) => {
-      if (kind !== "tool" && kind !== "method") return true;
+    isReadOnly: ({ part, method, name }, context) => {
+      if (part !== undefined && method !== "tools/call") return true;
       const claim = catalog.viewFor(context, everything).toolClaims.get(name);
       return claim === undefined ? ownReadTools.has(name) : claim.item.annotations?.readOnlyHint === true;
     },

@@ -8,7 +8,7 @@ export {
 } from "./access.ts";
 export { findDeadRules } from "./dead-rules.ts";
 export { explainAccess } from "./explain.ts";
-export { createOpenedMethods } from "./opened-methods.ts";
+export { withOpenedMethods } from "./opened-methods.ts";
 export { RuleWatch } from "./rule-watch.ts";
 export { compileRules } from "./rules.ts";
 export { SeenCallers } from "./seen-callers.ts";

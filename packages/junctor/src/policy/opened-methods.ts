@@ -1,6 +1,7 @@
 import type { View } from "@junctor/core/compose";
 import { RpcError } from "@junctor/core/errors";
-import type { CallContext, CallerInfo, MethodProvider } from "@junctor/core/provider";
+import { methods } from "@junctor/core/mcp";
+import { type CallerInfo, fromFacets, type Provider } from "@junctor/core/provider";
 import { createGlob } from "@junctor/server/internal";
 import type { ServerConfig } from "../config/index.ts";
 import type { GatewayServer } from "../servers/index.ts";
@@ -15,27 +16,32 @@ export function opensMethod({ extensions }: Pick<ServerConfig, "extensions">, me
   return Object.values(extensions).some(({ methods }) => methods.some((glob) => createGlob(glob)(method)));
 }
 
-/** Methods that the protocol does not have, of servers for which the config opened them. A method must lead to one server. */
-export function createOpenedMethods({ servers, viewFor }: OpenedMethodsOptions): MethodProvider {
-  const ownersOf = (method: string, context: CallContext): readonly GatewayServer[] => {
+/** Serves methods that the protocol does not have, of servers for which the config opened them. A method must lead to one server. */
+export function withOpenedMethods(inner: Provider, { servers, viewFor }: OpenedMethodsOptions): Provider {
+  const ownersOf = (method: string, caller: CallerInfo): readonly GatewayServer[] => {
     const opened = servers().filter(({ config }) => opensMethod(config, method));
     if (opened.length === 0) return opened;
-    const view = viewFor(context);
+    const view = viewFor(caller);
     return opened.filter(({ config }) => view.uses(config.name));
   };
+  const callOpened: Provider["call"] = (operation, context) => {
+    const { method } = operation;
+    const [owner, ...others] = ownersOf(method, context);
+    if (owner === undefined) throw new RpcError("rpc.method_not_found", `Method not found: ${method}`);
+    if (others.length === 0) return fromFacets(owner.provider).call(operation, context);
+    const names = [owner, ...others].map(({ config }) => config.name).join(", ");
+    throw new RpcError(
+      "rpc.invalid_params",
+      `${method} is opened for several servers (${names}), so it leads to none`,
+    );
+  };
   return {
-    has: (method, context) => ownersOf(method, context).length > 0,
-    serve: (method, params, context) => {
-      const [owner, ...others] = ownersOf(method, context);
-      const serve = owner?.provider.methods?.serve;
-      if (owner === undefined || serve === undefined)
-        throw new RpcError("rpc.method_not_found", `Method not found: ${method}`);
-      if (others.length === 0) return serve(method, params, context);
-      const names = [owner, ...others].map(({ config }) => config.name).join(", ");
-      throw new RpcError(
-        "rpc.invalid_params",
-        `${method} is opened for several servers (${names}), so it leads to none`,
-      );
-    },
+    ...inner,
+    call: (operation, context) =>
+      operation.part === undefined ? callOpened(operation, context) : inner.call(operation, context),
+    offers: (caller) => ({
+      ...inner.offers(caller),
+      serves: (method) => methods.has(method) || ownersOf(method, caller).length > 0,
+    }),
   };
 }

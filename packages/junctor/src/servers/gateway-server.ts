@@ -13,6 +13,7 @@ import {
   type CallContext,
   type CallerInfo,
   type OldProvider,
+  fromFacets,
 } from "@junctor/core/provider";
 import { createServerNames, withConnectName } from "../catalog/index.ts";
 import { type ServerConfig, parseConfigValue } from "../config/index.ts";
@@ -57,7 +58,7 @@ export function toMember(server: GatewayServer, naming: Naming, pins?: Pins): Me
   const names = createServerNames(config, naming);
   return {
     name: config.name,
-    provider: server.provider,
+    provider: fromFacets(server.provider),
     names: server.standInFor === undefined ? names : withConnectName(names, config, naming),
     get isListed() {
       return server.isListed;
@@ -141,7 +142,7 @@ export function createLocalServer(
   options: LocalServerOptions,
 ): GatewayServer {
   const { name } = config;
-  const lists = createPolledLists({ name, provider, ...options });
+  const lists = createPolledLists({ name, provider: fromFacets(provider), ...options });
   for (const part of listParts) void lists.beginListing(createCallContext(anyone), part);
   return {
     config,
@@ -151,7 +152,7 @@ export function createLocalServer(
     isSettled: true,
     listedFor: (caller = anyone) => ({
       ...lists.listsFor(caller),
-      hints: provider.cacheHints ?? { ttlMs: 0, cacheScope: "private" },
+      hints: lists.listsFor(caller).hints ?? { ttlMs: 0, cacheScope: "private" },
       problems: [],
       isConfirmed: true,
       // A tool that was added since may be called before it is listed.

@@ -118,7 +118,7 @@ describe("auditLog", () => {
 
   test("names the server of a tool, and what the server calls it", async () => {
     const owners = new Map([["echo", { server: "one", ownName: "say" }]]);
-    const { provider, records } = audited({ server: "all", ownerOf: (tool) => owners.get(tool) });
+    const { provider, records } = audited({ server: "all", ownerOf: ({ name }) => owners.get(name) });
     await call(provider, "echo");
     await call(provider, "nothing").catch(() => {});
     expect(records).toMatchObject([
@@ -145,7 +145,7 @@ describe("auditLog", () => {
     const { provider, records } = audited({
       redact: (args) => args,
       maxArgumentBytes: 20,
-      ownerOf: (tool) => ({ server: tool, ownName: tool }),
+      ownerOf: ({ name }) => ({ server: name, ownName: name }),
       recordsArguments: (server) => server === "echo",
     });
     await call(provider, "echo", '{"key":"a"}');

@@ -13,9 +13,9 @@ import {
   type CallContext,
   type CallEnd,
   type Middleware,
-  type CallKind,
-  type ToolCall,
-  hasEnded,
+  kindOf,
+  type Operation,
+  hasTaskEnded,
 } from "@junctor/core/provider";
 
 export interface AuditLogOptions extends Omit<AuditOptions, "sink"> {
@@ -26,7 +26,7 @@ export interface AuditLogOptions extends Omit<AuditOptions, "sink"> {
   /** Finds the server of a tool by the tool's name, for a provider that has its tools from several. */
   readonly ownerOf?: OwnerOf;
   /** Says of a call that it changes nothing. Given, every other call has a record at its start as well. */
-  readonly isReadOnly?: (call: ToolCall, context: CallContext) => boolean;
+  readonly isReadOnly?: (call: Operation, context: CallContext) => boolean;
   /** Of which servers the arguments are recorded, with `redact`; of all when left out. */
   readonly recordsArguments?: (server: string) => boolean;
   /** More about the caller of a call and the decision about it. */
@@ -36,16 +36,15 @@ export interface AuditLogOptions extends Omit<AuditOptions, "sink"> {
 
 /** Says more about the caller of a call and the decision about it, for its record. */
 export type DescribeCall = (
-  call: ToolCall,
+  call: Operation,
   context: CallContext,
   ownName: string | undefined,
 ) => Pick<AuditRecord, "issuer" | "clientId" | "decision" | "rule" | "credential">;
 
 /** The owner of a thing, and what it calls the thing as far as that is known; undefined where the owner is not known. */
 export type OwnerOf = (
-  name: string,
+  operation: Pick<Operation, "part" | "name">,
   context: CallContext,
-  kind?: CallKind,
 ) => { readonly server: string; readonly ownName?: string } | undefined;
 
 /** A call that has begun. */
@@ -73,11 +72,12 @@ export function auditLog(options: AuditLogOptions): Middleware {
   const { isReadOnly, describe, ...settings } = rest;
   const audit = createAudit({ ...settings, sink: record }, clock);
   const isClosed = options.onFailure === "closed";
-  const started = new WeakMap<ToolCall, Begun>();
+  const started = new WeakMap<Operation, Begun>();
   const isNews = createTaskNews();
 
-  const toRecord = (call: ToolCall, context: CallContext, begun: Begun, end: RecordEnd): AuditRecord => {
-    const { kind = "tool", name } = call;
+  const toRecord = (call: Operation, context: CallContext, begun: Begun, end: RecordEnd): AuditRecord => {
+    const { name } = call;
+    const kind = kindOf(call);
     const owner = begun.owner?.server ?? server;
     const isFirst = end === beginning || !begun.isRecorded;
     return {
@@ -99,7 +99,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
   };
 
   /** Whether a call may be made: its beginning is recorded, or its end can be. */
-  const admit = (call: ToolCall, context: CallContext, begun: Begun): Awaitable<boolean> =>
+  const admit = (call: Operation, context: CallContext, begun: Begun): Awaitable<boolean> =>
     andThen(audit.isReady(context.caller), (isReady) =>
       isReady && begun.isRecorded ? audit.record(toRecord(call, context, begun, beginning)) : isReady,
     );
@@ -108,7 +108,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
     beforeCall: (call, context) => {
       // An object of this call's own, by which it is known again when it ends.
       const own = { ...call };
-      const owner = ownerOf?.(call.name, context, call.kind);
+      const owner = ownerOf?.(call, context);
       const isRecorded = isReadOnly?.(call, context) === false;
       const begun = { at: clock.now(), owner, id: randomUUID(), isRecorded };
       started.set(own, begun);
@@ -124,9 +124,8 @@ export function auditLog(options: AuditLogOptions): Middleware {
       const begun = started.get(call) ?? { at: now, owner: undefined, id: randomUUID(), isRecorded: false };
       const { at, owner: known } = begun;
       // Its server may have been listed meanwhile.
-      const owner =
-        known?.ownName === undefined ? (ownerOf?.(call.name, context, call.kind) ?? known) : known;
-      const end = describeEnd(ended);
+      const owner = known?.ownName === undefined ? (ownerOf?.(call, context) ?? known) : known;
+      const end = describeEnd(ended, call);
       const ending = {
         ...end,
         bytesSent: end.delivery === "not_sent" ? 0 : call.arguments.byteLength,
@@ -148,13 +147,12 @@ export function auditLog(options: AuditLogOptions): Middleware {
 const maxEnded = 16_384;
 
 /** Whether a look at a task is worth a record: one that failed is, and the first that shows an end. Other calls have one. */
-function createTaskNews(): (call: ToolCall, end: CallEnd) => boolean {
+function createTaskNews(): (call: Operation, end: CallEnd) => boolean {
   const ended = new Set<string>();
-  return ({ task }, end) => {
-    if (task?.wish !== "get" || end.kind === "failed") return true;
-    const isOver = end.kind === "complete" || (end.kind === "task" && hasEnded(end.task));
-    if (!isOver || ended.has(task.ref)) return false;
-    ended.add(task.ref);
+  return ({ method, ref = "" }, end) => {
+    if (method !== "tasks/get" || end.kind === "failed") return true;
+    if (!hasTaskEnded(end) || ended.has(ref)) return false;
+    ended.add(ref);
     const [oldest] = ended;
     if (ended.size > maxEnded && oldest !== undefined) ended.delete(oldest);
     return true;

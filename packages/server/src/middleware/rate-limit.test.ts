@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ToolError } from "../../../core/src/errors/tool-error.ts";
-import { RawJson } from "../../../core/src/json/raw.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
+import { createOperation } from "../../../core/src/provider/operation.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { limitRate, type LimitRateOptions } from "./rate-limit.ts";
 
@@ -19,10 +19,7 @@ function limited(options: LimitRateOptions): Limited {
   return {
     call: (name = "t", caller) => {
       try {
-        void middleware.beforeCall?.(
-          { name, arguments: RawJson.fromText("{}") },
-          createCallContext({ caller }),
-        );
+        void middleware.beforeCall?.(createOperation("tools/call", name), createCallContext({ caller }));
         return undefined;
       } catch (error) {
         expect(error).toBeInstanceOf(ToolError);

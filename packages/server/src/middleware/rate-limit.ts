@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "@junctor/core/async";
 import { ToolError } from "@junctor/core/errors";
-import type { Middleware } from "@junctor/core/provider";
+import { isLook, type Middleware } from "@junctor/core/provider";
 import { createGlob, type NameTest } from "./glob.ts";
 
 export interface Rate {
@@ -63,8 +63,9 @@ export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit):
   };
 
   const middleware: Middleware = {
-    beforeCall: ({ name, task }, { caller }) => {
-      if (task !== undefined && task.wish !== "update") return;
+    beforeCall: (operation, { caller }) => {
+      if (isLook(operation)) return;
+      const { name } = operation;
       const now = clock.now();
       const counting = recall(caller, now).filter(({ rule }) => rule.fits(name));
       // All are asked before any is taken from, so a refused call is not counted.

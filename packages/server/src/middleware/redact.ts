@@ -1,14 +1,12 @@
 import { NotFoundError, RpcError, ToolError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
-import { withMembers } from "@junctor/core/mcp";
+import { keyOf, withMembers } from "@junctor/core/mcp";
 import {
   type CallEvent,
-  keyOf,
   type ListedItem,
   thingOf,
   type CallEnd,
   type Middleware,
-  type TaskState,
 } from "@junctor/core/provider";
 import { ExhaustedError } from "@junctor/core/schema";
 import { createScrubber, type ScrubberOptions, type Scrub } from "./scrub.ts";
@@ -82,13 +80,14 @@ export function redact(options: RedactOptions): Middleware {
       return left;
     },
     beforeCall: (call) => {
-      const { name } = call;
-      if (!harmless.has(name) && thingOf(call) !== "resource") {
+      const { name, part } = call;
+      const isName = part === undefined || part === "tools" || part === "prompts";
+      if (isName && !harmless.has(name)) {
         if (!isHarmless(name)) throw new NotFoundError(thingOf(call), name);
         if (harmless.size >= maxHarmless) harmless.clear();
         harmless.add(name);
       }
-      return { ...call, mapEvent };
+      return { mapEvent };
     },
     afterCall: ({ name }, end) => {
       try {
@@ -145,26 +144,11 @@ function scrubEnd(end: CallEnd, scrub: Scrub): CallEnd {
     case "input_required":
       // The state comes back to us alone, and sealed.
       return { ...end, asks: scrubValue(end.asks, scrub) };
-    case "task":
-      return { ...end, task: scrubTask(end.task, scrub) };
-    case "failed":
-      return { ...end, error: scrubError(end.error, scrub) };
-  }
-}
-
-function scrubTask(task: TaskState, scrub: Scrub): TaskState {
-  const { message } = task;
-  const said = message === undefined ? task : { ...task, message: scrubValue(message, scrub) };
-  switch (said.status) {
-    case "input_required":
-      return { ...said, asks: scrubValue(said.asks, scrub) };
-    case "completed":
-      return { ...said, result: RawJson.fromText(scrub(said.result.text), said.result.isForeign) };
-    case "failed":
-      return { ...said, error: scrubError(said.error, scrub) as RpcError };
     case "working":
     case "cancelled":
-      return said;
+      return end;
+    case "failed":
+      return { ...end, error: scrubError(end.error, scrub) as RpcError };
   }
 }
 

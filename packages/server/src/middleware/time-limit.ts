@@ -28,9 +28,10 @@ export function limitTime({ ms, tools = {} }: LimitTimeOptions): Middleware {
     return own.length === 0 ? ms : Math.min(...own);
   };
   return {
-    beforeCall: (call) => ({ ...call, timeoutMs: limitOf(call.name) }),
-    afterCall: ({ name, timeoutMs }, end) => {
+    beforeCall: ({ name }) => ({ timeoutMs: limitOf(name) }),
+    afterCall: ({ name }, end) => {
       if (end.kind !== "failed" || !(end.error instanceof TimeoutError)) return;
+      const timeoutMs = limitOf(name);
       // Another limit, such as that of an upstream, is reported as what it is.
       if (end.error.kind !== "total" || end.error.timeoutMs !== timeoutMs) return;
       const message = `${name} was not done after ${timeoutMs / 1000} s and was stopped. It may have had effects.`;

@@ -2,9 +2,14 @@ import { NotFoundError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import { type ViewCsp, type ViewPermissions, viewType, type Icon, type Resource } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import { emptyListing, Listing, type Provider, toResourceContents } from "@junctor/core/provider";
+import {
+  createChanges,
+  emptyListing,
+  Listing,
+  type Provider,
+  toResourceContents,
+} from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
-import { createListChanges } from "./catalog.ts";
 import { offering } from "./member.ts";
 import { resourceOffers } from "./resources.ts";
 
@@ -78,7 +83,7 @@ interface ViewFiles extends Provider {
 
 export function createViewFiles(): ViewFiles {
   const views = new Map<string, AppView>();
-  const changes = createListChanges("resources");
+  const changes = createChanges();
   let listed: Listing<Resource> = emptyListing;
   const viewAt = (uri: string): AppView => {
     const view = views.get(uri);
@@ -93,7 +98,7 @@ export function createViewFiles(): ViewFiles {
         throw new TypeError(`Another view has the URI ${uri}: define a view once, and share it`);
       views.set(uri, view);
       listed = new Listing(Object.freeze(Array.from(views.values(), ({ resource }) => resource)));
-      changes.report();
+      changes.report({ part: "resources" });
     },
     list: (part) => (part === "resources" ? (listed as never) : emptyListing),
     call: async ({ name }) => {

@@ -1,8 +1,8 @@
 import type { CacheHints, Part } from "@junctor/core/mcp";
-import { type Change, createChangeSource, Listing } from "@junctor/core/provider";
+import { type Change, type ChangeSource, createChanges, Listing } from "@junctor/core/provider";
 
 /** Things registered under a name, in the order they came, and the list that callers see. */
-export interface NamedEntries<Entry, Shown extends object> {
+export interface NamedEntries<Entry, Shown extends object> extends Pick<ChangeSource<Change>, "onChange"> {
   /** Adds an entry. Throws when the name is taken. */
   add(name: string, entry: Entry): void;
   /** Removes an entry; false when there was none. */
@@ -10,7 +10,6 @@ export interface NamedEntries<Entry, Shown extends object> {
   readonly entries: ReadonlyMap<string, Entry>;
   /** The same list until something is added or removed. */
   list(): Listing<Shown>;
-  onChange(listener: (change: Change) => void): () => void;
 }
 
 /** An empty catalog of one list. */
@@ -21,11 +20,11 @@ export function createNamedEntries<Entry, Shown extends object>(
   hints?: CacheHints,
 ): NamedEntries<Entry, Shown> {
   const entries = new Map<string, Entry>();
-  const changes = createListChanges(part);
+  const changes = createChanges();
   let shown: Listing<Shown> | undefined;
   const changed = (): void => {
     shown = undefined;
-    changes.report();
+    changes.report({ part });
   };
   return {
     add: (name, entry) => {
@@ -42,21 +41,5 @@ export function createNamedEntries<Entry, Shown extends object>(
     entries,
     list: () => (shown ??= new Listing(Object.freeze(Array.from(entries.values(), toShown)), { hints })),
     onChange: changes.onChange,
-  };
-}
-
-/** Where changes of one list are reported. */
-export interface ListChanges {
-  /** Reports a change, soon: several in the same turn of the event loop are reported once. */
-  report(): void;
-  onChange(listener: (change: Change) => void): () => void;
-}
-
-export function createListChanges(part: Part): ListChanges {
-  const source = createChangeSource();
-  const kind = part === "tools" || part === "prompts" ? part : "resources";
-  return {
-    report: () => source.report({ kind }),
-    onChange: (listener) => source.onChange(() => listener({ part })),
   };
 }

@@ -1,5 +1,12 @@
 import { NotFoundError, RpcError, ToolError } from "@junctor/core/errors";
-import type { CallContext, OldProvider, ResourceProvider } from "@junctor/core/provider";
+import {
+  type CallContext,
+  fromFacets,
+  type OldProvider,
+  type Operation,
+  type Outcome,
+  type Provider,
+} from "@junctor/core/provider";
 import { resultScheme } from "./cut.ts";
 
 /** The replicas of one gateway, each of which keeps the results that it cut. */
@@ -37,46 +44,35 @@ export function profileOfResults(name: string): string | undefined | false {
 
 /** A reader that also reads results that other replicas keep, by passing the request to them. */
 export function withElsewhere(
-  reader: OldProvider & { readonly resources: ResourceProvider },
+  reader: Provider,
   { here, readerAt }: ResultsElsewhere,
   profile: string | undefined,
-): OldProvider {
-  const isElsewhere = (id: unknown): id is string => {
-    const address = addressOf(id);
-    return address !== undefined && address !== here;
-  };
-  const readBy = async <T>(
-    id: string,
-    { signal }: CallContext,
-    read: (other: OldProvider) => T | Promise<T> | undefined,
-  ): Promise<T | undefined> => {
+): Provider {
+  const readAt = async (
+    address: string,
+    operation: Operation,
+    context: CallContext,
+  ): Promise<Outcome | undefined> => {
     try {
-      const other = await readerAt(addressOf(id) ?? "", profile);
-      return other && (await read(other));
+      const other = await readerAt(address, profile);
+      return other && (await fromFacets(other).call(operation, context));
     } catch (error) {
-      signal.throwIfAborted();
+      context.signal.throwIfAborted();
       if (error instanceof RpcError) throw error;
       throw new ToolError("The replica that keeps this result cannot be reached now. Try again.");
     }
   };
   return {
     ...reader,
-    callTool: async (call, context) => {
-      const { id } = (call.arguments.value ?? {}) as { readonly id?: unknown };
-      if (!isElsewhere(id)) return reader.callTool(call, context);
-      return (
-        (await readBy(id, context, (other) => other.callTool(call, context))) ?? Promise.reject(goneResult())
-      );
-    },
-    resources: {
-      ...reader.resources,
-      readResource: async (request, context) => {
-        const { uri } = request;
-        const id = uri.slice(resultScheme.length);
-        if (!isElsewhere(id)) return reader.resources.readResource(request, context);
-        const read = await readBy(id, context, ({ resources }) => resources?.readResource(request, context));
-        return read ?? Promise.reject(new NotFoundError("resource", uri));
-      },
+    call: (operation, context) => {
+      const { part, name, arguments: args } = operation;
+      const isResource = part === "resources";
+      const address = addressOf(isResource ? name.slice(resultScheme.length) : args.at("id")?.value);
+      if (address === undefined || address === here) return reader.call(operation, context);
+      return readAt(address, operation, context).then((outcome) => {
+        if (outcome !== undefined) return outcome;
+        throw isResource ? new NotFoundError("resource", name) : goneResult();
+      });
     },
   };
 }

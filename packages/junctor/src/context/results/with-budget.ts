@@ -1,21 +1,24 @@
-import { andThen } from "@junctor/core/async";
+import { andThen, settled } from "@junctor/core/async";
 import { NotFoundError, ToolError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import { type Tool, withMembers } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
 import {
   type CallContext,
-  type NamedTasks,
-  nameTasks,
-  type OldOutcome,
+  emptyListing,
+  findIn,
+  fromFacets,
+  Listing,
+  mapListings,
+  type Notice,
   type OldProvider,
-  type ResourceProvider,
-  type ToolOutcome,
-  type TaskProvider,
-  type TaskState,
+  type Operation,
+  type Outcome,
+  type Provider,
+  type Target,
+  withFacets,
 } from "@junctor/core/provider";
 import { ExhaustedError } from "@junctor/core/schema";
-import { delegateTo, mappedLists } from "../delegate.ts";
 import { toCharacters } from "../estimate.ts";
 import { type ResultCaps, toCapOf } from "./caps.ts";
 import { cutResult, resultScheme } from "./cut.ts";
@@ -80,9 +83,10 @@ const readResult: Tool = {
  * @example
  * const server = createServer(withBudget(registry, { maxResultTokens: 8000 }), { name: "files", version: "1.0.0" });
  */
-export function withBudget(provider: OldProvider, options: BudgetOptions): OldProvider {
+export function withBudget(given: OldProvider, options: BudgetOptions): OldProvider {
   assertKnownKeys("withBudget", options, optionKeys);
   const { kept = new KeptResults(), own: wrap = (tools: OldProvider) => tools, elsewhere } = options;
+  const inner = fromFacets(given);
   const capOf = toCapOf(options.maxResultTokens);
   const ownerOf = ({ caller }: CallContext): string =>
     JSON.stringify([caller ?? null, options.profile ?? null]);
@@ -92,79 +96,91 @@ export function withBudget(provider: OldProvider, options: BudgetOptions): OldPr
     readFor(kept, ownerOf(context), work);
   const reader = createReader({ open, read, maxBytes: toCharacters(capOf(readResultName) ?? usualTokens) });
   // The replica that took the call has applied the middleware.
-  elsewhere?.serve(options.profile, reader);
-  const own = wrap(elsewhere === undefined ? reader : withElsewhere(reader, elsewhere, options.profile));
-  const lists = mappedLists<Tool>((tools) => [
-    ...tools.filter(({ name }) => name !== readResultName).map(withoutOutput),
-    readResult,
-  ]);
+  elsewhere?.serve(options.profile, withFacets(reader));
+  const reading = elsewhere === undefined ? reader : withElsewhere(reader, elsewhere, options.profile);
+  const own = fromFacets(wrap(withFacets(reading)));
+
   const withoutOutput = (tool: Tool): Tool =>
     tool.outputSchema === undefined || capOf(tool.name) === undefined
       ? tool
       : withMembers(tool, { outputSchema: undefined });
-  const { resources } = provider;
-  const named = nameTasks(provider);
+  const lists = mapListings<Tool>((listing) => {
+    const others = listing.items.filter(({ name }) => name !== readResultName);
+    return listing.with(Object.freeze([...others.map(withoutOutput), readResult]));
+  });
   /** Results of tasks are asked for again and again; each is cut once. */
   const cuts = new WeakMap<RawJson, RawJson>();
-  const fit = (result: RawJson, tool: string, context: CallContext): RawJson => {
-    const max = capOf(tool);
-    if (max === undefined) return result;
-    const known = cuts.get(result);
-    if (known !== undefined) return known;
-    const cut = cutResult(result, max, (content, mimeType) =>
-      toResultId(kept.keep(content, ownerOf(context), mimeType), elsewhere),
-    );
-    if (cut === undefined) return result;
-    const made = RawJson.fromValue(cut);
-    cuts.set(result, made);
-    return made;
+  const fit = (outcome: Outcome, max: number, context: CallContext): Outcome => {
+    if (outcome.kind !== "complete") return outcome;
+    let result = cuts.get(outcome.result);
+    if (result === undefined) {
+      const cut = cutResult(outcome.result, max, (content, mimeType) =>
+        toResultId(kept.keep(content, ownerOf(context), mimeType), elsewhere),
+      );
+      if (cut === undefined) return outcome;
+      cuts.set(outcome.result, (result = RawJson.fromValue(cut)));
+    }
+    return { ...outcome, result };
   };
+  const capFor = ({ part, name }: Target): number | undefined => (part === "tools" ? capOf(name) : undefined);
 
-  return {
-    ...delegateTo(provider),
-    listTools: (context) => andThen(provider.listTools(context), (tools) => lists.of(tools)),
-    toolNamed: async (name, context) =>
-      lists.of(await provider.listTools(context)).find((tool) => tool.name === name),
-    callTool: (call, context) => {
-      if (call.name === readResultName) return own.callTool(call, context);
-      return andThen(named.callTool(call, context), (ended) => {
-        if (ended.kind !== "complete") return ended;
-        const result = fit(ended.result, call.name, context);
-        return result === ended.result ? ended : { ...ended, result };
-      });
+  return withFacets({
+    ...inner,
+    list: (part, context) =>
+      andThen(settled(inner.list(part, context)), (listing) =>
+        part === "tools" ? (lists(listing as Listing<Tool>) as typeof listing) : listing,
+      ),
+    call: (operation, context) => {
+      if (isForReader(operation)) return own.call(operation, context);
+      const max = capFor(operation);
+      const made = inner.call(operation, context);
+      return max === undefined ? made : andThen(settled(made), (outcome) => fit(outcome, max, context));
     },
-    get tasks() {
-      const tasks = named.tasks();
-      return tasks && withCappedTasks(tasks, fit);
+    find: (part, name, context) => {
+      if (part !== "tools") return findIn(inner, part, name, context);
+      const found =
+        name === readResultName
+          ? { key: name, item: readResult }
+          : andThen(
+              findIn(inner, "tools", name, context),
+              (entry) => entry && { ...entry, item: withoutOutput(entry.item) },
+            );
+      return found as ReturnType<typeof findIn<typeof part>>;
     },
-    resources: withKept(resources, own.resources as ResourceProvider),
-    listMeta: (list) => provider.listMeta?.(lists.originOf(list)),
-    get cacheHints() {
-      return provider.cacheHints;
-    },
-  };
-}
-
-/** Tasks whose results fit. */
-function withCappedTasks(
-  tasks: NamedTasks,
-  fit: (result: RawJson, tool: string, context: CallContext) => RawJson,
-): TaskProvider {
-  const show = (task: TaskState, context: CallContext): TaskState =>
-    task.status === "completed"
-      ? { ...task, result: fit(task.result, tasks.toolOf(task.ref) ?? "", context) }
-      : task;
-  const watch = tasks.watch?.bind(tasks);
-  return {
-    toolOf: (ref) => tasks.toolOf(ref),
-    get: (ref, context) => andThen(tasks.get(ref, context), (task) => show(task, context)),
-    update: (ref, answers, context) => tasks.update(ref, answers, context),
-    cancel: (ref, context) => tasks.cancel(ref, context),
-    ...(watch === undefined
+    ...(inner.watch === undefined
       ? {}
-      : { watch: (ref, context, listener) => watch(ref, context, (task) => listener(show(task, context))) }),
-  };
+      : {
+          watch: (target, context, listener) => {
+            const max = capFor(target);
+            const tell = (notice: Notice): void =>
+              listener(
+                notice.kind === "task" && max !== undefined
+                  ? { ...notice, outcome: fit(notice.outcome, max, context) }
+                  : notice,
+              );
+            return inner.watch?.(target, context, max === undefined ? listener : tell) ?? (() => {});
+          },
+        }),
+    offers: (caller) => {
+      const offered = inner.offers(caller);
+      return { ...offered, serves: (method) => readerMethods.has(method) || offered.serves(method) };
+    },
+  });
 }
+
+/** Whether a request is for a kept result. */
+function isForReader({ method, name }: Operation): boolean {
+  if (method === "tools/call") return name === readResultName;
+  return method === "resources/read" && name.startsWith(resultScheme);
+}
+
+const readerMethods: ReadonlySet<string> = new Set([
+  "tools/list",
+  "tools/call",
+  "resources/list",
+  "resources/templates/list",
+  "resources/read",
+]);
 
 interface ReaderOptions {
   readonly open: (id: string, context: CallContext) => KeptResult | undefined;
@@ -173,35 +189,32 @@ interface ReaderOptions {
   readonly maxBytes: number;
 }
 
+const readerTools = new Listing<Tool>(Object.freeze([readResult]));
+
 /** Reads kept results: as a tool, and as resources that no list has. */
-function createReader({
-  open,
-  read,
-  maxBytes,
-}: ReaderOptions): OldProvider & { readonly resources: ResourceProvider } {
+function createReader({ open, read, maxBytes }: ReaderOptions): Provider {
+  const readLinesOf = (args: RawJson, context: CallContext): Outcome => {
+    const { id, from, lines, match } = readArguments(args.value);
+    const result = open(id, context);
+    if (result === undefined) throw goneResult();
+    const part = { from, lines, match, maxBytes };
+    return text(readPart(result, part, (work) => read(context, work)));
+  };
+  const readWhole = (uri: string, context: CallContext): Outcome => {
+    const result = open(uri.slice(resultScheme.length), context);
+    if (result === undefined) throw new NotFoundError("resource", uri);
+    const { bytes, mimeType } = result;
+    const contents =
+      mimeType === undefined
+        ? { uri, mimeType: "text/plain", text: bytes.toString("utf8") }
+        : { uri, mimeType, blob: bytes.toString("base64") };
+    return { kind: "complete", result: RawJson.fromValue({ contents: [contents] }) };
+  };
   return {
-    listTools: () => [readResult],
-    callTool: ({ arguments: args }, context) => {
-      const { id, from, lines, match } = readArguments(args.value);
-      const result = open(id, context);
-      if (result === undefined) throw goneResult();
-      const part = { from, lines, match, maxBytes };
-      return text(readPart(result, part, (work) => read(context, work)));
-    },
-    resources: {
-      listResources: () => Promise.resolve([]),
-      listTemplates: () => Promise.resolve([]),
-      readResource: ({ uri }, context): Promise<OldOutcome> => {
-        const result = open(uri.slice(resultScheme.length), context);
-        if (result === undefined) return Promise.reject(new NotFoundError("resource", uri));
-        const { bytes, mimeType } = result;
-        const contents =
-          mimeType === undefined
-            ? { uri, mimeType: "text/plain", text: bytes.toString("utf8") }
-            : { uri, mimeType, blob: bytes.toString("base64") };
-        return Promise.resolve({ kind: "complete", result: RawJson.fromValue({ contents: [contents] }) });
-      },
-    },
+    list: (part) => (part === "tools" ? (readerTools as Listing<never>) : emptyListing),
+    call: ({ method, name, arguments: args }, context) =>
+      method === "resources/read" ? readWhole(name, context) : readLinesOf(args, context),
+    offers: () => ({ serves: (method) => readerMethods.has(method) }),
   };
 }
 
@@ -264,24 +277,6 @@ function toTest(match: string): (line: string) => boolean {
   }
 }
 
-/** The resources of a provider, and those that are kept. */
-function withKept(resources: ResourceProvider | undefined, own: ResourceProvider): ResourceProvider {
-  const isKept = (uri: string): boolean => uri.startsWith(resultScheme);
-  const watch = resources?.watch?.bind(resources);
-  return {
-    listResources: (context) => resources?.listResources(context) ?? own.listResources(context),
-    listTemplates: (context) => resources?.listTemplates(context) ?? own.listTemplates(context),
-    readResource: (request, context) => {
-      if (isKept(request.uri)) return own.readResource(request, context);
-      return (
-        resources?.readResource(request, context) ??
-        Promise.reject(new NotFoundError("resource", request.uri))
-      );
-    },
-    ...(watch === undefined ? {} : { watch }),
-  };
-}
-
 function refused(message: string): ToolError {
   return new ToolError(message, { code: "tool.invalid_arguments" });
 }
@@ -290,6 +285,6 @@ function isNumber(value: unknown): value is number {
   return typeof value === "number" && Number.isInteger(value) && value >= 1;
 }
 
-function text(value: string): ToolOutcome {
+function text(value: string): Outcome {
   return { kind: "complete", result: RawJson.fromValue({ content: [{ type: "text", text: value }] }) };
 }

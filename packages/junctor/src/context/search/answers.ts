@@ -2,7 +2,7 @@ import { ToolError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import { definitionOf } from "@junctor/core/mcp";
 import { nearest } from "@junctor/core/options";
-import type { ToolOutcome } from "@junctor/core/provider";
+import type { Outcome } from "@junctor/core/provider";
 import { maxDescribed, maxSignatures, shownInAll, shownSignatures } from "./search-surface.ts";
 import { signatureOf } from "./signature.ts";
 import type { IndexedList } from "./tool-index.ts";
@@ -11,7 +11,7 @@ import type { IndexedList } from "./tool-index.ts";
 const maxAnswer = 3000;
 
 /** Answers `search_tools`: signatures of the best, then names of the next; without a query, the servers. */
-export function answerSearch(index: IndexedList, args: unknown): ToolOutcome {
+export function answerSearch(index: IndexedList, args: unknown): Outcome {
   const { query, server, limit } = readSearch(args, index);
   if (query === undefined) return text(describeServers(index, server));
   const best = server === undefined ? index.best(query, shownInAll) : index.bestOf(server, query, shownInAll);
@@ -37,7 +37,7 @@ export function answerSearch(index: IndexedList, args: unknown): ToolOutcome {
 }
 
 /** Answers `describe_tools`: each definition as the list has it. */
-export function answerDescribe(index: IndexedList, args: unknown): ToolOutcome {
+export function answerDescribe(index: IndexedList, args: unknown): Outcome {
   const { names } = readObject(args);
   if (!Array.isArray(names) || names.length === 0 || names.length > maxDescribed || !names.every(isText))
     throw refused(`"names" must be an array of 1 to ${maxDescribed} names of tools`);
@@ -108,7 +108,7 @@ export function refused(message: string): ToolError {
   return new ToolError(message, { code: "tool.invalid_arguments" });
 }
 
-function text(value: string): ToolOutcome {
+function text(value: string): Outcome {
   return { kind: "complete", result: RawJson.fromValue({ content: [{ type: "text", text: value }] }) };
 }
 

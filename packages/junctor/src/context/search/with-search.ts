@@ -1,4 +1,4 @@
-import { andThen } from "@junctor/core/async";
+import { andThen, type Awaitable, settled } from "@junctor/core/async";
 import { JsonError, NotFoundError, RpcError, ToolError } from "@junctor/core/errors";
 import { RawJson, scan, defineShape } from "@junctor/core/json";
 import {
@@ -10,8 +10,21 @@ import {
   withMembers,
 } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import type { CallContext, CallerInfo, OldProvider, ToolCall, ToolOutcome } from "@junctor/core/provider";
-import { delegateTo } from "../delegate.ts";
+import {
+  type CallContext,
+  type CallerInfo,
+  emptyListing,
+  findIn,
+  fromFacets,
+  type Listing,
+  type Notice,
+  type OldProvider,
+  type Operation,
+  type Outcome,
+  type Provider,
+  type Target,
+  withFacets,
+} from "@junctor/core/provider";
 import { estimateTokens } from "../estimate.ts";
 import { answerDescribe, answerSearch, refused, unknownTool } from "./answers.ts";
 import { createSurface, surfaceNames } from "./search-surface.ts";
@@ -57,33 +70,41 @@ const deferring = /^(?:claude-code|codex|visual studio code|openai)/i;
  * @example
  * const server = createServer(withSearch(gateway.provider), { name: "tools", version: "1.0.0" });
  */
-export function withSearch(provider: OldProvider, options: SearchOptions = {}): OldProvider {
+export function withSearch(given: OldProvider, options: SearchOptions = {}): OldProvider {
   assertKnownKeys("withSearch", options, optionKeys);
   const { tools: mode = "search", budget = usualBudget, pin = [], serverOf = ownerOrNone } = options;
   const { trustsHints = () => false, own: wrap = (tools: OldProvider) => tools } = options;
   const { hasReadTool = () => options.trustsHints !== undefined } = options;
+  const inner = fromFacets(given);
   const index = new ToolIndex(serverOf);
   const surfaces = new Surfaces(pin);
+  const surfaced: ReadonlySet<string> = new Set([...Object.values(surfaceNames), ...pin]);
 
   const isOverBudget = createMeter(budget);
-  const isSearched = (tools: readonly Tool[], context: CallContext): boolean =>
-    mode === "search" || (!deferring.test(context.clientInfo?.name ?? "") && isOverBudget(tools));
+  const isSearched = (listing: Listing<Tool>, context: CallContext): boolean =>
+    mode === "search" || (!deferring.test(context.clientInfo?.name ?? "") && isOverBudget(listing));
+  const listTools = (context: CallContext): Awaitable<Listing<Tool>> => settled(inner.list("tools", context));
   const search = async (context: CallContext): Promise<IndexedList> =>
-    index.of(await provider.listTools(context), context);
-  const surfaceFor = (tools: readonly Tool[], context: CallContext): readonly Tool[] => {
+    index.of((await listTools(context)).items, context);
+  const surfaceFor = (listing: Listing<Tool>, context: CallContext): Listing<Tool> => {
     const servers = options.serversFor?.(context) ?? [
-      ...new Set(tools.map((tool) => serverOf(tool, context).server)),
+      ...new Set(listing.items.map((tool) => serverOf(tool, context).server)),
     ];
-    return surfaces.of(tools, servers, hasReadTool());
+    return surfaces.of(listing, servers, hasReadTool());
   };
+  const listSurface = (context: CallContext): Awaitable<Listing<Tool>> =>
+    andThen(listTools(context), (listing) => surfaceFor(listing, context));
 
-  const own = wrap({
-    listTools: async (context) => surfaceFor(await provider.listTools(context), context),
-    callTool: async ({ name, arguments: args }, context) =>
+  const finder: Provider = {
+    list: (part, context) =>
+      part === "tools" ? (listSurface(context) as Awaitable<Listing<never>>) : emptyListing,
+    call: async ({ name, arguments: args }, context) =>
       name === surfaceNames.search
         ? answerSearch(await search(context), args.value)
         : answerDescribe(await search(context), args.value),
-  });
+    offers: () => ({ serves: (method) => method === "tools/list" || method === "tools/call" }),
+  };
+  const own = fromFacets(wrap(withFacets(finder)));
 
   const assertReads = async (name: string, context: CallContext): Promise<void> => {
     const indexed = await search(context);
@@ -94,7 +115,7 @@ export function withSearch(provider: OldProvider, options: SearchOptions = {}): 
   };
   /** What a tool takes now; undefined where there is none of that name. */
   const signature = async (name: string, context: CallContext): Promise<string | undefined> => {
-    const tool = (await provider.listTools(context)).find((each) => each.name === name);
+    const tool = (await listTools(context)).get(name);
     return tool && `${name}(${parametersOf(tool, maxSignature)})`;
   };
   /** The text for a model that named no tool, or whose arguments were refused. */
@@ -108,51 +129,64 @@ export function withSearch(provider: OldProvider, options: SearchOptions = {}): 
     const text = await signature(name, context);
     return text === undefined ? error : refused(`${error.message}\n${text}`);
   };
-  const callInner = async (call: ToolCall, context: CallContext): Promise<ToolOutcome> => {
-    const inner = unwrap(call);
-    if (call.name === surfaceNames.read) await assertReads(inner.name, context);
+  const callFound = async (operation: Operation, context: CallContext): Promise<Outcome> => {
+    const found = unwrap(operation);
+    if (operation.name === surfaceNames.read) await assertReads(found.name, context);
     try {
-      const outcome = await provider.callTool(inner, context);
-      return isRefusal(outcome) ? withSignature(outcome, await signature(inner.name, context)) : outcome;
+      const outcome = withTool(await inner.call(found, context), found.name);
+      return isRefusal(outcome) ? withSignature(outcome, await signature(found.name, context)) : outcome;
     } catch (error) {
-      throw await explain(error, inner.name, context);
+      throw await explain(error, found.name, context);
     }
   };
+  const isCalling = ({ part, name }: Target): boolean =>
+    part === "tools" && (name === surfaceNames.read || name === surfaceNames.call);
 
-  return {
-    ...delegateTo(provider),
-    listTools: (context) =>
-      andThen(provider.listTools(context), (tools) => {
-        if (!isSearched(tools, context)) return tools;
-        void index.of(tools, context).catch(() => {}); // The search that needs it fails, and says why.
-        return surfaceFor(tools, context);
+  return withFacets({
+    ...inner,
+    list: (part, context) =>
+      andThen(settled(inner.list(part, context)), (given) => {
+        if (part !== "tools") return given;
+        const listing = given as Listing<Tool>;
+        if (!isSearched(listing, context)) return given;
+        void index.of(listing.items, context).catch(() => {}); // The search that needs it fails, and says why.
+        return surfaceFor(listing, context) as typeof given;
       }),
-    toolNamed: async (name, context) => {
-      const tools = await provider.listTools(context);
-      return (
-        surfaceFor(tools, context).find((tool) => tool.name === name) ??
-        tools.find((tool) => tool.name === name)
-      );
+    find: (part, name, context) => {
+      if (part !== "tools" || !surfaced.has(name)) return findIn(inner, part, name, context);
+      return andThen(listSurface(context), (surface) => {
+        const item = surface.get(name);
+        return item === undefined ? findIn(inner, part, name, context) : { key: name, item: item as never };
+      });
     },
-    callTool: (call, context) => {
-      const { search: finding, describe, read, call: calling } = surfaceNames;
-      if (call.name === finding || call.name === describe) return own.callTool(call, context);
-      return call.name === read || call.name === calling
-        ? callInner(call, context)
-        : provider.callTool(call, context);
+    call: (operation, context) => {
+      const { method, name } = operation;
+      if (isCalling(operation))
+        return method === "tools/call"
+          ? callFound(operation, context)
+          : atTool(operation, (found) =>
+              andThen(settled(inner.call(found, context)), (outcome) => withTool(outcome, found.name)),
+            );
+      const isOwn =
+        method === "tools/call" && (name === surfaceNames.search || name === surfaceNames.describe);
+      return isOwn ? own.call(operation, context) : inner.call(operation, context);
     },
-    listMeta: (list) => provider.listMeta?.(surfaces.originOf(list)),
+    ...(inner.watch === undefined
+      ? {}
+      : {
+          watch: (target, context, listener) =>
+            isCalling(target)
+              ? atTool(target, (found) => watchTask(inner, found, context, listener))
+              : (inner.watch?.(target, context, listener) ?? (() => {})),
+        }),
     // The tools of the search stay the same while servers come and go, and with them the prompt that a model has cached.
     onChange: (listener) =>
-      provider.onChange?.((change) => {
+      inner.onChange?.((change) => {
         const isHidden =
-          mode === "search" && pin.length === 0 && change.kind === "tools" && change.origin !== undefined;
+          mode === "search" && pin.length === 0 && change.part === "tools" && change.origin !== undefined;
         if (!isHidden) listener(change);
       }) ?? (() => {}),
-    get cacheHints() {
-      return provider.cacheHints;
-    },
-  };
+  });
 }
 
 /** The lists that a search shows, one for each list of the provider and each set of servers. */
@@ -160,35 +194,28 @@ class Surfaces {
   readonly #pin: ReadonlySet<string>;
   /** By the names of the servers. */
   readonly #bare = new Map<string, readonly Tool[]>();
-  readonly #made = new WeakMap<readonly Tool[], Map<readonly Tool[], readonly Tool[]>>();
-  readonly #origins = new WeakMap<readonly object[], readonly object[]>();
+  readonly #made = new WeakMap<Listing<Tool>, Map<readonly Tool[], Listing<Tool>>>();
 
   constructor(pin: readonly string[]) {
     this.#pin = new Set(pin);
   }
 
-  of(tools: readonly Tool[], servers: readonly string[], hasReadTool: boolean): readonly Tool[] {
+  of(listing: Listing<Tool>, servers: readonly string[], hasReadTool: boolean): Listing<Tool> {
     const key = JSON.stringify([servers, hasReadTool]);
     let bare = this.#bare.get(key);
     if (bare === undefined) {
       if (this.#bare.size >= maxSurfaces) this.#bare.clear();
       this.#bare.set(key, (bare = createSurface(servers, hasReadTool)));
     }
-    const made = this.#made.get(tools) ?? new Map<readonly Tool[], readonly Tool[]>();
-    this.#made.set(tools, made);
-    let list = made.get(bare);
-    if (list === undefined) {
+    const made = this.#made.get(listing) ?? new Map<readonly Tool[], Listing<Tool>>();
+    this.#made.set(listing, made);
+    let surface = made.get(bare);
+    if (surface === undefined) {
       const taken = new Set(bare.map(({ name }) => name));
-      const pinned = tools.filter(({ name }) => this.#pin.has(name) && !taken.has(name)).map(toPinned);
-      made.set(bare, (list = Object.freeze([...bare, ...pinned])));
-      this.#origins.set(list, tools);
+      const pinned = listing.items.filter(({ name }) => this.#pin.has(name) && !taken.has(name));
+      made.set(bare, (surface = listing.with(Object.freeze([...bare, ...pinned.map(toPinned)]))));
     }
-    return list;
-  }
-
-  /** The provider's list that a list was made from; the list itself if it is none of ours. */
-  originOf(list: readonly object[]): readonly object[] {
-    return this.#origins.get(list) ?? list;
+    return surface;
   }
 }
 
@@ -200,14 +227,14 @@ function toPinned(tool: Tool): Tool {
 }
 
 /** Tells whether the definitions of a list are more than so many tokens. It counts no further than that, and once for each list. */
-function createMeter(budget: number): (tools: readonly Tool[]) => boolean {
-  const known = new WeakMap<readonly Tool[], boolean>();
-  return (tools) => {
-    let isOver = known.get(tools);
+function createMeter(budget: number): (listing: Listing<Tool>) => boolean {
+  const known = new WeakMap<Listing<Tool>, boolean>();
+  return (listing) => {
+    let isOver = known.get(listing);
     if (isOver === undefined) {
       let left = budget;
-      isOver = tools.some((tool) => (left -= estimateTokens(definitionOf(tool).byteLength)) < 0);
-      if (Object.isFrozen(tools)) known.set(tools, isOver);
+      isOver = listing.items.some((tool) => (left -= estimateTokens(definitionOf(tool).byteLength)) < 0);
+      known.set(listing, isOver);
     }
     return isOver;
   };
@@ -220,7 +247,7 @@ const refusalText = /-32602|validation error|invalid arguments/i;
 const maxRefusal = 64 * 1024;
 
 /** Whether a tool was not run because of its arguments. */
-function isRefusal(outcome: ToolOutcome): outcome is ToolOutcome & { readonly kind: "complete" } {
+function isRefusal(outcome: Outcome): outcome is Outcome & { readonly kind: "complete" } {
   if (outcome.kind !== "complete") return false;
   if (outcome.refusal === "tool.invalid_arguments") return true;
   const { result } = outcome;
@@ -228,10 +255,7 @@ function isRefusal(outcome: ToolOutcome): outcome is ToolOutcome & { readonly ki
   return isError && refusalText.test(result.text);
 }
 
-function withSignature(
-  outcome: ToolOutcome & { readonly kind: "complete" },
-  text: string | undefined,
-): ToolOutcome {
+function withSignature(outcome: Outcome & { readonly kind: "complete" }, text: string | undefined): Outcome {
   if (text === undefined) return outcome;
   const { content, ...rest } = outcome.result.value as Partial<ToolResult>;
   const given: readonly Content[] = Array.isArray(content) ? content : [];
@@ -243,8 +267,8 @@ const callShape = defineShape({ name: true, arguments: true });
 const empty = RawJson.fromText("{}");
 
 /** The call inside of a call. Its arguments keep their bytes. A key that comes twice is refused: others may read the first. */
-function unwrap({ arguments: args, round }: ToolCall): ToolCall {
-  const { bytes } = args;
+function unwrap(operation: Operation): Operation {
+  const { bytes } = operation.arguments;
   let inner: RawJson;
   try {
     inner = RawJson.fromScan(bytes, callShape, scan(bytes, callShape));
@@ -255,7 +279,43 @@ function unwrap({ arguments: args, round }: ToolCall): ToolCall {
   const given = inner.at("arguments") ?? empty;
   if (name?.kind !== "string") throw refused('"name" must be the name of a tool');
   if (given.kind !== "object") throw refused('"arguments" must be an object');
-  return { name: name.value as string, arguments: given, round };
+  return { ...operation, name: name.value as string, arguments: given };
+}
+
+/** A task of a tool that was called by another: callers name it by that other, so its ref says which tool it is. */
+function withTool(outcome: Outcome, tool: string): Outcome {
+  const { task } = outcome;
+  return task === undefined
+    ? outcome
+    : { ...outcome, task: { ...task, ref: JSON.stringify([tool, task.ref]) } };
+}
+
+/** Goes on with the tool of such a task, and the ref that the tool's provider gave. */
+function atTool<T extends Target, R>(target: T, go: (found: T) => R): R {
+  const { ref = "" } = target;
+  const [tool, own] = parseRef(ref);
+  if (typeof tool !== "string" || typeof own !== "string") throw new NotFoundError("task", ref);
+  return go({ ...target, name: tool, ref: own });
+}
+
+function parseRef(ref: string): readonly unknown[] {
+  try {
+    const parts: unknown = JSON.parse(ref);
+    return Array.isArray(parts) ? parts : [];
+  } catch {
+    return [];
+  }
+}
+
+function watchTask(
+  inner: Provider,
+  found: Target,
+  context: CallContext,
+  listener: (notice: Notice) => void,
+): Awaitable<() => void> {
+  const tell = (notice: Notice): void =>
+    listener(notice.kind === "task" ? { ...notice, outcome: withTool(notice.outcome, found.name) } : notice);
+  return inner.watch?.(found, context, tell) ?? (() => {});
 }
 
 /** A name does not say whose a tool is: a registry may have tools whose names look like those of a composition. */

@@ -1,0 +1,232 @@
+import { andThen, type Awaitable, settled } from "../async/index.ts";
+import { NotFoundError, UriTemplateError } from "../errors/index.ts";
+import { editMembers, RawJson } from "../json/index.ts";
+import { type Items, keyOf, type Part, parseUriTemplate, type Resource, type Skill } from "../mcp/index.ts";
+import type { CallContext } from "./context.ts";
+import { Listing } from "./listing.ts";
+import type { Operation, Outcome, Provider, Target } from "./provider.ts";
+import { foldCase, spellingsOf } from "./uri-spellings.ts";
+
+/** A tool, prompt, resource or template in a list. */
+export type ListedItem = Items[Exclude<Part, "skills">];
+
+/** The things of a list that a caller may see. The files of skills come as resources. */
+export type ListFilter = (
+  items: readonly ListedItem[],
+  context: CallContext,
+  part: Exclude<Part, "skills">,
+) => Awaitable<readonly ListedItem[]>;
+
+/** How many callers' lists are remembered; those of the caller that was not seen for longest are forgotten first. */
+const maxCallers = 1024;
+
+/** The lists of a provider as the filters, in their order, leave them to each caller. */
+export class Filters {
+  readonly #inner: Provider;
+  readonly #filters: readonly ListFilter[];
+  readonly #isJudging: boolean;
+  /** By list and caller: what it was shown last. */
+  readonly #shown = new Map<Part, Map<string | undefined, Listing<object>>>();
+  /** Which of the provider's lists a filtered one was made from. */
+  readonly #origins = new WeakMap<Listing<object>, Listing<object>>();
+  readonly #filesOf = rememberBy(toFiles);
+  readonly #allFilesOf = rememberBy((skills: readonly Skill[]) =>
+    Object.freeze(skills.flatMap((skill) => this.#filesOf(skill))),
+  );
+
+  /** With `isJudging`, a caller cannot use what a filter leaves out; else filters only change how things are described. */
+  constructor(inner: Provider, filters: readonly ListFilter[], isJudging: boolean) {
+    this.#inner = inner;
+    this.#filters = filters;
+    this.#isJudging = isJudging;
+  }
+
+  list<P extends Part>(part: P, context: CallContext): Awaitable<Listing<Items[P]>> {
+    const listed = settled(this.#inner.list(part, context));
+    if (this.#filters.length === 0) return listed;
+    return andThen(listed, (listing) =>
+      andThen(this.#leave(listing.items, context, part), (left) =>
+        this.#remember(part, left as readonly Items[P][], listing, context.caller),
+      ),
+    );
+  }
+
+  /** Throws unless a caller may see what an operation is for. A filter may judge a thing by its neighbours, so whole lists are filtered. */
+  shows({ part, name }: Target, context: CallContext): Awaitable<boolean> {
+    switch (part) {
+      case undefined:
+      // Each of its files is judged when it is there.
+      case "skills":
+        return true;
+      case "tools":
+      case "prompts":
+        return andThen(this.list(part, context), (listing) => listing.get(name) !== undefined);
+      case "resources":
+        return this.#showsResource(name, context);
+      case "templates":
+        return this.#showsTemplate(name, context);
+    }
+  }
+
+  /** What the filters leave of a result that has things of lists in it. */
+  leaveOf(operation: Operation, outcome: Outcome, context: CallContext): Awaitable<Outcome> {
+    if (this.#filters.length === 0 || outcome.kind !== "complete") return outcome;
+    if (operation.method === "skills/get") {
+      const { skill } = outcome.result.value as { readonly skill: Skill };
+      return andThen(this.#leave([skill], context, "skills"), ([left]) => {
+        if (left === undefined) throw new NotFoundError("skill", operation.name);
+        return outcome;
+      });
+    }
+    if (operation.method !== "resources/directory/read") return outcome;
+    const { resources } = outcome.result.value as { readonly resources: readonly Resource[] };
+    return andThen(this.#leave(resources, context, "resources"), (left) =>
+      left.length === resources.length
+        ? outcome
+        : { ...outcome, result: editMembers(outcome.result, { resources: RawJson.fromValue(left) }) },
+    );
+  }
+
+  /** A resource may be known without being listed. It is hidden if it would be listed, or fit a template, but for a filter. */
+  async #showsResource(uri: string, context: CallContext): Promise<boolean> {
+    const [listed, templates] = await Promise.all([
+      this.list("resources", context),
+      this.list("templates", context),
+    ]);
+    const unfiltered = this.#originOf(templates).items;
+    const isHidden = (spelling: string): boolean => {
+      if (listed.get(spelling) !== undefined) return false;
+      const folded = foldCase(spelling);
+      if (leftOutOf(listed, this.#originOf(listed)).has(folded)) return true;
+      if (templates.items.some(({ uriTemplate }) => isFitting(uriTemplate, spelling))) return false;
+      return unfiltered.some(
+        ({ uriTemplate }) => isFitting(uriTemplate, spelling) || isFitting(foldCase(uriTemplate), folded),
+      );
+    };
+    return !spellingsOf(uri).some(isHidden);
+  }
+
+  /** A template to complete must be listed; a plain URI is judged as a resource. */
+  async #showsTemplate(uri: string, context: CallContext): Promise<boolean> {
+    const left = await this.list("templates", context);
+    if (this.#originOf(left).get(uri) !== undefined) return left.get(uri) !== undefined;
+    return this.#showsResource(uri, context);
+  }
+
+  #originOf<Item extends object>(listing: Listing<Item>): Listing<Item> {
+    return (this.#origins.get(listing) ?? listing) as Listing<Item>;
+  }
+
+  #leave<P extends Part>(
+    items: readonly Items[P][],
+    context: CallContext,
+    part: P,
+  ): Awaitable<readonly Items[Part][]> {
+    if (part !== "skills")
+      return applyFilters(this.#filters, items as readonly ListedItem[], context, part as never);
+    const skills = items as readonly Skill[];
+    return andThen(applyFilters(this.#filters, this.#allFilesOf(skills), context, "resources"), (files) => {
+      const left = new Set<unknown>(files);
+      return skills.filter((skill) => this.#filesOf(skill).every((file) => left.has(file)));
+    });
+  }
+
+  #remember<P extends Part>(
+    part: P,
+    items: readonly Items[P][],
+    origin: Listing<Items[P]>,
+    caller: string | undefined,
+  ): Listing<Items[P]> {
+    let byCaller = this.#shown.get(part);
+    if (byCaller === undefined) this.#shown.set(part, (byCaller = new Map()));
+    const last = byCaller.get(caller) as Listing<Items[P]> | undefined;
+    // A filter may show each caller another list, so one caller's is not for a cache that serves others.
+    const hints =
+      this.#isJudging && origin.hints !== undefined
+        ? { ...origin.hints, cacheScope: "private" as const }
+        : origin.hints;
+    const isSameList =
+      last !== undefined &&
+      last.meta === origin.meta &&
+      last.hints?.ttlMs === hints?.ttlMs &&
+      last.hints?.cacheScope === hints?.cacheScope &&
+      isSame(items, last.items);
+    const listing = isSameList ? last : origin.with(toFrozen(items), { hints });
+    this.#origins.set(listing, origin);
+    byCaller.delete(caller);
+    byCaller.set(caller, listing);
+    if (byCaller.size > maxCallers) byCaller.delete(byCaller.keys().next().value);
+    return listing;
+  }
+}
+
+/** What the filters, in their order, leave of a list. */
+function applyFilters(
+  [filter, ...others]: readonly ListFilter[],
+  items: readonly ListedItem[],
+  context: CallContext,
+  part: Exclude<Part, "skills">,
+): Awaitable<readonly ListedItem[]> {
+  if (filter === undefined) return items;
+  return andThen(settled(filter(items, context, part)), (left) => {
+    if (!Array.isArray(left))
+      throw new TypeError(`filterTools must return the ${part} that are left, an array`);
+    return applyFilters(others, left as readonly ListedItem[], context, part);
+  });
+}
+
+/** By list: the URIs that filters left out of it, in one case; the same list may be left of several. */
+const leftOut = new WeakMap<
+  Listing<object>,
+  { readonly origin: Listing<object>; readonly uris: ReadonlySet<string> }
+>();
+
+function leftOutOf(listing: Listing<Resource>, origin: Listing<Resource>): ReadonlySet<string> {
+  const known = leftOut.get(listing);
+  if (known?.origin === origin) return known.uris;
+  const keys = origin.items.map(keyOf).filter((key) => listing.get(key) === undefined);
+  const uris = new Set(keys.map(foldCase));
+  leftOut.set(listing, { origin, uris });
+  return uris;
+}
+
+/** A template that cannot be parsed fits nothing. */
+function isFitting(uriTemplate: string, uri: string): boolean {
+  try {
+    return parseUriTemplate(uriTemplate).match(uri) !== undefined;
+  } catch (error) {
+    if (error instanceof UriTemplateError) return false;
+    throw error;
+  }
+}
+
+function isSame(items: readonly object[], last: readonly object[]): boolean {
+  return (
+    items === last || (items.length === last.length && items.every((item, index) => item === last[index]))
+  );
+}
+
+function toFrozen<T>(items: readonly T[]): readonly T[] {
+  return Object.isFrozen(items) ? items : Object.freeze([...items]);
+}
+
+/** The files of a skill as resources. That of its `SKILL.md` says what the list says of the skill. */
+function toFiles({ uri, frontmatter, resources }: Skill): readonly Resource[] {
+  const { name } = frontmatter;
+  const manifest = { uri, name, description: JSON.stringify(frontmatter), mimeType: "text/markdown" };
+  const others = resources === "dynamic" ? [] : resources.filter((file) => file.uri !== uri);
+  return [
+    manifest,
+    ...others.map((file) => ({ uri: file.uri, name: file.uri.slice(file.uri.lastIndexOf("/") + 1) })),
+  ];
+}
+
+/** The same result for the same object, so that filters which remember lists know it again. */
+function rememberBy<Key extends object, Value>(make: (key: Key) => Value): (key: Key) => Value {
+  const known = new WeakMap<Key, Value>();
+  return (key) => {
+    let value = known.get(key);
+    if (value === undefined) known.set(key, (value = make(key)));
+    return value;
+  };
+}
