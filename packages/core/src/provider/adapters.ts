@@ -40,7 +40,7 @@ const hidden: unique symbol = Symbol("provider");
 export function fromFacets(given: OldProvider | Provider): Provider {
   if (Object.hasOwn(given, hidden)) return (given as unknown as { readonly [hidden]: Provider })[hidden];
   if ("list" in given && "call" in given) return given;
-  return adapt(given as OldProvider);
+  return adapt(given);
 }
 
 function adapt(old: OldProvider): Provider {

@@ -1,5 +1,6 @@
+import type { CallContext } from "./context.ts";
 import type { OldChange } from "./old.ts";
-import type { Change } from "./provider.ts";
+import type { Change, Notice } from "./provider.ts";
 
 /** Where changes are reported and listened to. */
 export interface ChangeSource<C = OldChange> {
@@ -53,4 +54,61 @@ function numberOf(object: object): number {
   let number = numbers.get(object);
   if (number === undefined) numbers.set(object, (number = ++lastNumber));
   return number;
+}
+
+/** Who watches which resource. */
+export interface Watches {
+  /** Tells the listener of updates of a URI, and of what lies below it, until the returned function is called or the context is over. */
+  add(uri: string, context: CallContext, listener: (notice: Notice) => void): () => void;
+  /** Reports an update, soon: several of one URI in the same turn of the event loop are reported once. */
+  report(uri: string): void;
+}
+
+/** Watches without listeners. */
+export function createWatches(): Watches {
+  const watching = new Map<string, Set<(notice: Notice) => void>>();
+  const waiting = new Set<string>();
+  const flush = (): void => {
+    const uris = [...waiting];
+    waiting.clear();
+    for (const uri of uris)
+      for (const level of levelsOf(uri))
+        for (const listener of watching.get(level) ?? []) listener({ kind: "updated", uri });
+  };
+  return {
+    add: (uri, { cancellation }, listener) => {
+      const listeners = watching.get(uri) ?? new Set();
+      watching.set(uri, listeners);
+      const hear = (notice: Notice): void => listener(notice);
+      const stop = (): void => {
+        cancellation?.offAbort(stop);
+        listeners.delete(hear);
+        if (listeners.size === 0 && watching.get(uri) === listeners) watching.delete(uri);
+      };
+      listeners.add(hear);
+      cancellation?.onAbort(stop);
+      return stop;
+    },
+    report: (uri) => {
+      if (watching.size === 0) return;
+      if (waiting.size === 0) queueMicrotask(flush);
+      waiting.add(uri);
+    },
+  };
+}
+
+/** Most levels of a URI that are looked at: a server may announce one that is nothing but slashes. */
+const maxLevels = 64;
+
+/**
+ * A URI, and those that it lies below, the nearest first. They are looked up, because there may be thousands of subscriptions for
+ * one change.
+ */
+export function* levelsOf(uri: string): Generator<string> {
+  yield uri;
+  let end = uri.lastIndexOf("/");
+  for (let level = 0; end > 0 && level < maxLevels; level++, end = uri.lastIndexOf("/", end - 1)) {
+    if (end + 1 < uri.length) yield uri.slice(0, end + 1);
+    yield uri.slice(0, end);
+  }
 }

@@ -14,7 +14,14 @@ export {
 export { type AnswerReader, inputRequired, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 export { type Audit, type AuditOptions, type AuditRecord, type AuditSink, createAudit } from "./audit.ts";
 export { bounded, describeEnd, toTrace } from "./call-end.ts";
-export { type ChangeSource, createChanges, createChangeSource } from "./changes.ts";
+export {
+  type ChangeSource,
+  createChanges,
+  createChangeSource,
+  createWatches,
+  levelsOf,
+  type Watches,
+} from "./changes.ts";
 export {
   audio,
   describeBlockFault,

@@ -3,12 +3,15 @@ import { RawJson } from "@junctor/core/json";
 import { type ViewCsp, type ViewPermissions, viewType, type Icon, type Resource } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
 import {
-  createChangeSource,
+  createChanges,
+  emptyListing,
+  Listing,
+  type Provider,
   toResourceContents,
-  type OldChange,
-  type ResourceProvider,
 } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
+import { offering } from "./member.ts";
+import { resourceOffers } from "./resources.ts";
 
 /** A view of a tool: a page that a host shows beside the result. */
 export interface AppViewSpec {
@@ -73,55 +76,52 @@ export function defineView(spec: AppViewSpec): AppView {
 }
 
 /** The views of the tools of a registry, as resources. */
-interface ViewFiles extends ResourceProvider {
-  readonly size: number;
+interface ViewFiles extends Provider {
   /** Throws for another view at the same URI. */
   add(view: AppView): void;
-  onChange(listener: (change: OldChange) => void): () => void;
 }
 
 export function createViewFiles(): ViewFiles {
   const views = new Map<string, AppView>();
-  const changes = createChangeSource();
-  let listed: readonly Resource[] = [];
+  const changes = createChanges();
+  let listed: Listing<Resource> = emptyListing;
   const viewAt = (uri: string): AppView => {
     const view = views.get(uri);
     if (view === undefined) throw new NotFoundError("resource", uri);
     return view;
   };
   return {
-    get size() {
-      return views.size;
-    },
     add: (view) => {
       const { uri } = view.resource;
       if (views.get(uri) === view) return;
       if (views.has(uri))
         throw new TypeError(`Another view has the URI ${uri}: define a view once, and share it`);
       views.set(uri, view);
-      listed = Object.freeze(Array.from(views.values(), ({ resource }) => resource));
-      changes.report({ kind: "resources" });
+      listed = new Listing(Object.freeze(Array.from(views.values(), ({ resource }) => resource)));
+      changes.report({ part: "resources" });
     },
-    listResources: async () => listed,
-    listTemplates: async () => [],
-    readResource: async ({ uri }) => {
-      const { html, resource } = viewAt(uri);
+    list: (part) => (part === "resources" ? (listed as never) : emptyListing),
+    call: async ({ name }) => {
+      const { html, resource } = viewAt(name);
       const page = typeof html === "function" ? await html() : html;
       if (typeof page !== "string")
         throw new TypeError(
-          `View ${JSON.stringify(uri)}: html() gave ${describeValue(page)}; it must give a page, a string`,
+          `View ${JSON.stringify(name)}: html() gave ${describeValue(page)}; it must give a page, a string`,
         );
       const { _meta } = resource;
       const content = {
-        ...toResourceContents(uri, page, viewType),
+        ...toResourceContents(name, page, viewType),
         ...(_meta === undefined ? {} : { _meta }),
       };
       return { kind: "complete", result: RawJson.fromValue({ contents: [content] }) };
     },
-    watch: async (uri) => {
-      viewAt(uri);
+    watch: ({ name }) => {
+      viewAt(name);
       return () => {};
     },
+    offers: () => (views.size === 0 ? noOffers : resourceOffers),
     onChange: changes.onChange,
   };
 }
+
+const noOffers = offering();

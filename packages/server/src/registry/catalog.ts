@@ -1,28 +1,30 @@
-import { createChangeSource, type ChangeSource, type OldChange } from "@junctor/core/provider";
+import type { CacheHints, Part } from "@junctor/core/mcp";
+import { type Change, type ChangeSource, createChanges, Listing } from "@junctor/core/provider";
 
 /** Things registered under a name, in the order they came, and the list that callers see. */
-export interface NamedEntries<Entry, Shown> extends Pick<ChangeSource, "onChange"> {
+export interface NamedEntries<Entry, Shown extends object> extends Pick<ChangeSource<Change>, "onChange"> {
   /** Adds an entry. Throws when the name is taken. */
   add(name: string, entry: Entry): void;
   /** Removes an entry; false when there was none. */
   remove(name: string): boolean;
   readonly entries: ReadonlyMap<string, Entry>;
-  /** The same array until something is added or removed. */
-  list(): readonly Shown[];
+  /** The same list until something is added or removed. */
+  list(): Listing<Shown>;
 }
 
-/** An empty catalog whose changes are reported as `change`. */
-export function createNamedEntries<Entry, Shown>(
+/** An empty catalog of one list. */
+export function createNamedEntries<Entry, Shown extends object>(
   what: string,
-  change: OldChange,
+  part: Part,
   toShown: (entry: Entry) => Shown,
+  hints?: CacheHints,
 ): NamedEntries<Entry, Shown> {
   const entries = new Map<string, Entry>();
-  const source = createChangeSource();
-  let shown: readonly Shown[] | undefined;
+  const changes = createChanges();
+  let shown: Listing<Shown> | undefined;
   const changed = (): void => {
     shown = undefined;
-    source.report(change);
+    changes.report({ part });
   };
   return {
     add: (name, entry) => {
@@ -37,7 +39,7 @@ export function createNamedEntries<Entry, Shown>(
       return existed;
     },
     entries,
-    list: () => (shown ??= Object.freeze(Array.from(entries.values(), toShown))),
-    onChange: source.onChange,
+    list: () => (shown ??= new Listing(Object.freeze(Array.from(entries.values(), toShown)), { hints })),
+    onChange: changes.onChange,
   };
 }

@@ -1,8 +1,16 @@
 import { RpcError } from "@junctor/core/errors";
+import { RawJson } from "@junctor/core/json";
 import { type CompletionRef, type CompletionResult, parseUriTemplate } from "@junctor/core/mcp";
 import { suggest } from "@junctor/core/options";
-import type { CallContext, CompletionProvider, CompletionRequest } from "@junctor/core/provider";
+import {
+  type CallContext,
+  type CompletionProvider,
+  type CompletionRequest,
+  emptyListing,
+  readCompletion,
+} from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
+import { offering, withProvider } from "./member.ts";
 
 /** The protocol's limit on the values of one answer. */
 const maxValues = 100;
@@ -41,7 +49,23 @@ export function createCompletionRegistry(): CompletionRegistry {
     const completers = byRef.get(ref) ?? new Map<string, Completer>();
     byRef.set(ref, completers.set(argument, complete));
   };
-  return {
+  const complete = async (
+    { ref, argument, known }: CompletionRequest,
+    context: CallContext,
+  ): Promise<CompletionResult> => {
+    const completers = byRef.get(toKey(ref));
+    if (completers === undefined)
+      throw new RpcError("rpc.invalid_params", `Invalid params: nothing to complete for ${toKey(ref)}`);
+    const completer = completers.get(argument.name);
+    const values = completer === undefined ? [] : await completer(argument.value, known, context);
+    if (!Array.isArray(values) || !values.every((value) => typeof value === "string"))
+      throw new TypeError(
+        `Completion of ${toKey(ref)}, ${argument.name}: the completer gave ${describeValue(values)}; it must give an array of strings`,
+      );
+    return { values: values.slice(0, maxValues), total: values.length, hasMore: values.length > maxValues };
+  };
+  const registry: CompletionRegistry = {
+    complete,
     registerPrompt: (prompt, argument, complete) => {
       if (typeof prompt !== "string" || prompt === "")
         throw new TypeError(
@@ -62,20 +86,18 @@ export function createCompletionRegistry(): CompletionRegistry {
         );
       add(`resource ${uriTemplate}`, variable, complete);
     },
-    complete: async ({ ref, argument, known }: CompletionRequest, context): Promise<CompletionResult> => {
-      const completers = byRef.get(toKey(ref));
-      if (completers === undefined)
-        throw new RpcError("rpc.invalid_params", `Invalid params: nothing to complete for ${toKey(ref)}`);
-      const complete = completers.get(argument.name);
-      const values = complete === undefined ? [] : await complete(argument.value, known, context);
-      if (!Array.isArray(values) || !values.every((value) => typeof value === "string"))
-        throw new TypeError(
-          `Completion of ${toKey(ref)}, ${argument.name}: the completer gave ${describeValue(values)}; it must give an array of strings`,
-        );
-      return { values: values.slice(0, maxValues), total: values.length, hasMore: values.length > maxValues };
-    },
   };
+  return withProvider(registry, {
+    list: () => emptyListing,
+    call: async (operation, context) => {
+      const completion = await complete(readCompletion(operation), context);
+      return { kind: "complete", result: RawJson.fromValue({ completion }) };
+    },
+    offers: () => completionOffers,
+  });
 }
+
+const completionOffers = offering("completion/complete");
 
 function toKey(ref: CompletionRef): string {
   return ref.type === "ref/prompt" ? `prompt ${ref.name}` : `resource ${ref.uri}`;

@@ -5,12 +5,10 @@ import { type CallEvent, createCallContext } from "../../../core/src/provider/co
 import { isEventStream, toToolContext } from "./registry.ts";
 import { toFailureText } from "./result.ts";
 
-const noArguments = RawJson.fromText("{}");
-
 describe("a handler's context", () => {
   test("says what the call says, and has neither answers nor state on the first round", () => {
     const call = createCallContext({ caller: "ada", clientInfo: { name: "c", version: "1" } });
-    const context = toToolContext({ name: "t", arguments: noArguments }, call);
+    const context = toToolContext(undefined, call);
     expect(context).toMatchObject({
       caller: "ada",
       clientInfo: { name: "c", version: "1" },
@@ -22,7 +20,7 @@ describe("a handler's context", () => {
 
   test("has the answers and the state of earlier rounds", () => {
     const round = { answers: { sure: RawJson.fromText('{"action":"accept"}') }, state: { round: 1 } };
-    const context = toToolContext({ name: "t", arguments: noArguments, round }, createCallContext());
+    const context = toToolContext(round, createCallContext());
     expect(context.answers.elicited("sure")).toEqual({ action: "accept", content: {} });
     expect(context.state).toEqual({ round: 1 });
   });
@@ -30,7 +28,7 @@ describe("a handler's context", () => {
   test("emits progress and log entries with what was given and nothing else", async () => {
     const emitted: CallEvent[] = [];
     const call = createCallContext({ emit: async (event) => void emitted.push(event) });
-    const { progress, log, emit } = toToolContext({ name: "t", arguments: noArguments }, call);
+    const { progress, log, emit } = toToolContext(undefined, call);
     await progress(1);
     await progress(2, 4, "half");
     await log("info", { a: 1 });

@@ -9,18 +9,21 @@ import {
   noAnswers,
   readAnswers,
   describeBlockFault,
+  emptyListing,
   isContent,
   text,
   type CallContext,
   withContext,
   type OldChange,
   type InputRequired,
-  type OldOutcome,
+  type Outcome,
   type PromptProvider,
-  type PromptRequest,
+  type Provider,
+  withFacets,
 } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
 import { createNamedEntries } from "./catalog.ts";
+import { offering, withProvider } from "./member.ts";
 import { assertHandler, assertSpec } from "./tool-spec.ts";
 
 /** What a prompt gives: the user's message as text, messages, or a whole result. */
@@ -63,8 +66,27 @@ const meant = { argsSchema: "arguments", args: "arguments", parameters: "argumen
 
 /** An empty registry of prompts; pass it to `createRegistry({ prompts })`. */
 export function createPromptRegistry(): PromptRegistry {
-  const catalog = createNamedEntries("The prompt", { kind: "prompts" }, (entry: PromptEntry) => entry.prompt);
-  return {
+  const catalog = createNamedEntries("The prompt", "prompts", (entry: PromptEntry) => entry.prompt);
+  const provider: Provider = {
+    list: (part) => (part === "prompts" ? (catalog.list() as never) : emptyListing),
+    call: async ({ name, arguments: args, round }, context): Promise<Outcome> => {
+      const entry = catalog.entries.get(name);
+      if (entry === undefined) throw new NotFoundError("prompt", name);
+      const given = args.value as { readonly [name: string]: string };
+      assertArguments(entry.prompt, given);
+      const answers = round === undefined ? noAnswers : readAnswers(round);
+      const own = withContext(context, { answers, state: round?.state });
+      const output = await entry.handler(given, own);
+      if (isInputRequired(output)) return output;
+      return { kind: "complete", result: RawJson.fromValue(toPromptResult(output, entry.prompt)) };
+    },
+    offers: () => promptOffers,
+    onChange: catalog.onChange,
+  };
+  const { prompts } = withFacets(provider);
+  if (prompts === undefined) throw new TypeError("The provider has no prompts");
+  const registry: PromptRegistry = {
+    ...prompts,
     register: (name, spec, handler) => {
       const what = `Prompt ${JSON.stringify(name)}`;
       assertSpec(what, spec, "register(name, {}, handler)");
@@ -81,21 +103,12 @@ export function createPromptRegistry(): PromptRegistry {
       catalog.add(name, { prompt, handler });
     },
     unregister: (name) => catalog.remove(name),
-    listPrompts: () => Promise.resolve(catalog.list()),
-    getPrompt: async (request: PromptRequest, context): Promise<OldOutcome> => {
-      const entry = catalog.entries.get(request.name);
-      if (entry === undefined) throw new NotFoundError("prompt", request.name);
-      assertArguments(entry.prompt, request.arguments);
-      const { round } = request;
-      const answers = round === undefined ? noAnswers : readAnswers(round);
-      const own = withContext(context, { answers, state: round?.state });
-      const output = await entry.handler(request.arguments, own);
-      if (isInputRequired(output)) return output;
-      return { kind: "complete", result: RawJson.fromValue(toPromptResult(output, entry.prompt)) };
-    },
-    onChange: catalog.onChange,
+    onChange: (listener) => catalog.onChange(() => listener({ kind: "prompts" })),
   };
+  return withProvider(registry, provider);
 }
+
+const promptOffers = offering("prompts/list", "prompts/get");
 
 function assertArguments(prompt: Prompt, given: { readonly [name: string]: string }): void {
   const missing = (prompt.arguments ?? []).filter(

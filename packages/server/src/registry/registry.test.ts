@@ -6,6 +6,8 @@ import { z } from "zod";
 import { NotFoundError } from "../../../core/src/errors/not-found-error.ts";
 import { SchemaError } from "../../../core/src/errors/schema-error.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
+import { methods } from "../../../core/src/mcp/methods.ts";
+import { fromFacets } from "../../../core/src/provider/adapters.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import type { OldChange } from "../../../core/src/provider/old.ts";
 import { createPromptRegistry } from "./prompts.ts";
@@ -135,11 +137,14 @@ describe("changes", () => {
     expect([seen, unseen]).toEqual([[{ kind: "tools" }], []]);
   });
 
-  test("of its resources and prompts are reported too", async () => {
+  test("of its resources and prompts are reported too, and updates of what is watched", async () => {
     const resources = createResourceRegistry();
     const prompts = createPromptRegistry();
+    resources.register("a:1", { name: "a" }, () => "");
+    const registry = createRegistry({ resources, prompts });
+    await registry.resources?.watch?.("a:1", context);
     const seen: OldChange[] = [];
-    createRegistry({ resources, prompts }).onChange?.((change) => seen.push(change));
+    registry.onChange?.((change) => seen.push(change));
     prompts.register("p", {}, () => "");
     resources.updated("a:1");
     await Promise.resolve();
@@ -148,24 +153,14 @@ describe("changes", () => {
   });
 });
 
-test("a facet that was not given is not there", () => {
-  expect(Object.keys(createRegistry()).toSorted()).toEqual(
-    [
-      "callTool",
-      "listTools",
-      "onChange",
-      "register",
-      "registerJob",
-      "resources",
-      "tasks",
-      "toolNamed",
-      "unregister",
-    ].toSorted(),
-  );
-  const prompts = createPromptRegistry();
-  expect(createRegistry({ prompts }).prompts).toBe(prompts);
-  expect(createRegistry().tasks).toBeUndefined();
-  expect(createRegistry().resources).toBeUndefined();
+test("what was not given is not offered", () => {
+  const bare = fromFacets(createRegistry()).offers(context);
+  const served = [...methods.keys()].filter((method) => bare.serves(method));
+  expect(served).toEqual(["tools/list", "tools/call"]);
+  const { resources, prompts, completion, tasks, skills, cacheHints } = createRegistry();
+  expect([resources, prompts, completion, tasks, skills, cacheHints]).toEqual(Array(6).fill(undefined));
+  const prompting = createPromptRegistry();
+  expect(createRegistry({ prompts: prompting }).prompts).toBe(prompting);
 });
 
 describe("the arguments a handler gets", () => {

@@ -5,7 +5,9 @@ import {
   canShowViews,
   type CacheHints,
   type Content,
+  extensionIds,
   type LogLevel,
+  methods,
   type Tool,
   type ToolResult,
 } from "@junctor/core/mcp";
@@ -17,11 +19,14 @@ import {
   failure,
   type CallContext,
   withContext,
-  type OldChange,
   type CompletionProvider,
+  type Offers,
   type OldProvider,
-  type ToolCall,
-  type ToolOutcome,
+  type Operation,
+  type Outcome,
+  type Provider,
+  type Round,
+  withFacets,
 } from "@junctor/core/provider";
 import { describeIssues, describeValue } from "@junctor/core/schema";
 import { createViewFiles } from "./app-view.ts";
@@ -35,7 +40,7 @@ import {
   drainEvents,
 } from "./event.ts";
 import type { AnyJob, Job } from "./jobs.ts";
-import { followResources } from "./joined-resources.ts";
+import { joinMembers, providerOf } from "./member.ts";
 import type { MemoryTasks } from "./memory-tasks.ts";
 import type { PromptRegistry } from "./prompts.ts";
 import type { ResourceRegistry } from "./resources.ts";
@@ -140,34 +145,27 @@ export interface Registry extends OldProvider {
  */
 export function createRegistry(options: RegistryOptions = {}): Registry {
   assertOptions(options);
-  const { prompts, completion, cacheHints, skills, onError = writeError } = options;
+  const { cacheHints, onError = writeError } = options;
   const views = createViewFiles();
-  const resources = followResources(() => [
-    views.size === 0 ? undefined : views,
-    skills?.resources,
-    options.resources,
-  ]);
+  const members = [views, ...membersOf(options)];
   const catalog: NamedEntries<ToolEntry, Tool> = createNamedEntries(
     "The tool",
-    { kind: "tools" },
+    "tools",
     (entry) => entry.tool,
+    cacheHints,
   );
-
   const taskTools = createTaskTools({
     tasks: options.tasks,
     findJob: (name) => catalog.entries.get(name)?.mode?.job,
   });
+  let hasTasks = options.tasks !== undefined;
 
-  const handle = (entry: ToolEntry, args: never, toolContext: ToolContext): Awaitable<ToolOutcome> => {
+  const handle = (entry: ToolEntry, args: never, toolContext: ToolContext): Awaitable<Outcome> => {
     const returned = entry.handler(args, toolContext);
     if (isEventStream(returned)) return runStream(entry, returned, toolContext);
     return andThen(settled(returned), (value) => toOutcome(entry, value, []));
   };
-  const runStream = async (
-    entry: ToolEntry,
-    events: EventStream,
-    context: CallContext,
-  ): Promise<ToolOutcome> => {
+  const runStream = async (entry: ToolEntry, events: EventStream, context: CallContext): Promise<Outcome> => {
     const end = await drainEvents(events, (event) => context.emit(event), context.signal);
     return end.kind === "failed" ? complete(failure(end.message)) : toOutcome(entry, end.value, end.streamed);
   };
@@ -175,34 +173,36 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
     entry: ToolEntry,
     value: HandlerResult,
     streamed: readonly Content[],
-  ): Awaitable<ToolOutcome> => {
+  ): Awaitable<Outcome> => {
     if (typeof value === "string" && streamed.length === 0 && entry.output === undefined)
       return { kind: "complete", result: toTextResult(value) };
     if (isInputRequired(value)) return value;
     return andThen(entry.toResult(value, streamed, onError), complete);
   };
-  const run = (entry: ToolEntry, call: ToolCall, context: CallContext): Awaitable<ToolOutcome> =>
-    andThen(entry.input.check(freshArguments(call)), (checked) => {
+  const run = (entry: ToolEntry, operation: Operation, context: CallContext): Awaitable<Outcome> =>
+    andThen(entry.input.check(freshArguments(operation)), (checked) => {
       if (!checked.ok)
         return { ...complete(failure(describeIssues(checked.issues))), refusal: "tool.invalid_arguments" };
       const args = checked.value as never;
-      const toolContext = toToolContext(call, context);
+      const toolContext = toToolContext(operation.round, context);
       if (entry.mode === undefined) return handle(entry, args, toolContext);
-      return taskTools.call({
+      return taskTools.start({
         mode: entry.mode,
-        call,
+        operation,
         args,
         context: toolContext,
         run: (again, own, running) =>
-          rescued(again, own, () => handle(entry, args, toTaskContext(toToolContext(again, own), running))),
+          rescued(again, own, () =>
+            handle(entry, args, toTaskContext(toToolContext(again.round, own), running)),
+          ),
       });
     });
   const rescued = (
-    { name }: ToolCall,
+    { name }: Operation,
     context: CallContext,
-    work: () => Awaitable<ToolOutcome>,
-  ): Awaitable<ToolOutcome> =>
-    recover(work, (error: unknown): ToolOutcome => {
+    work: () => Awaitable<Outcome>,
+  ): Awaitable<Outcome> =>
+    recover(work, (error: unknown): Outcome => {
       if (error instanceof RpcError || error instanceof ScopeError || context.signal.aborted) throw error;
       if (!(error instanceof ToolError)) onError(error, name);
       return complete(failure(toFailureText(error, name)));
@@ -211,38 +211,75 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
   const add = (name: string, entry: ToolEntry): void => {
     if (entry.view !== undefined) views.add(entry.view);
     catalog.add(name, entry);
-    if (entry.mode !== undefined) taskTools.offer();
+    hasTasks ||= entry.mode !== undefined;
   };
 
-  return {
+  const others = joinMembers(members, cacheHints);
+  const isTask = (method: string): boolean => method.startsWith("tasks/");
+  const offers: Offers = {
+    serves: (method) =>
+      method === "tools/list" ||
+      method === "tools/call" ||
+      (isTask(method) ? hasTasks && methods.has(method) : others.offers.serves(method)),
+    get extensions() {
+      return hasTasks ? { ...others.offers.extensions, [extensionIds.tasks]: {} } : others.offers.extensions;
+    },
+  };
+  const provider: Provider = {
+    list: (part, context) => (part === "tools" ? (catalog.list() as never) : others.list(part, context)),
+    call: (operation, context) => {
+      if (operation.method !== "tools/call")
+        return isTask(operation.method)
+          ? taskTools.call(operation, context)
+          : others.call(operation, context);
+      const entry = catalog.entries.get(operation.name);
+      if (entry === undefined) return Promise.reject(new NotFoundError("tool", operation.name));
+      return rescued(operation, context, () => run(entry, operation, context));
+    },
+    find: (part, name, context) => {
+      if (part !== "tools") return others.find(part, name, context);
+      const item = catalog.entries.get(name)?.tool;
+      return (item && { key: name, item }) as never;
+    },
+    watch: (target, context, listener) =>
+      (target.ref === undefined ? others : taskTools).watch(target, context, listener),
+    offers: () => offers,
+    onChange: (listener) => {
+      const stops = [catalog, ...members].map((source) => source.onChange?.(listener));
+      return () => stops.forEach((stop) => stop?.());
+    },
+  };
+  const registry = Object.assign(withFacets(provider), {
     register: (name: string, spec: ToolSpec<SchemaSource>, handler: unknown) =>
       add(name, toEntry(name, spec, handler as ToolHandler<never>)),
     registerJob: (name: string, spec: ToolSpec<SchemaSource>, job: unknown) =>
       add(name, toJobEntry(name, spec, job as AnyJob, onError)),
-    unregister: (name) => catalog.remove(name),
-    listTools: () => catalog.list(),
-    toolNamed: (name) => catalog.entries.get(name)?.tool,
-    callTool: (call, context) => {
-      const entry = catalog.entries.get(call.name);
-      if (entry === undefined) return Promise.reject(new NotFoundError("tool", call.name));
-      return rescued(call, context, () => run(entry, call, context));
-    },
-    onChange: (listener: (change: OldChange) => void) => {
-      const sources = [catalog, options.resources, prompts, skills, views];
-      const stops = sources.map((source) => source?.onChange?.(listener));
-      return () => stops.forEach((stop) => stop?.());
-    },
-    get tasks() {
-      return taskTools.facet();
-    },
-    get resources() {
-      return resources();
-    },
-    ...(prompts === undefined ? {} : { prompts }),
-    ...(completion === undefined ? {} : { completion }),
-    ...(skills === undefined ? {} : { skills }),
-    ...(cacheHints === undefined ? {} : { cacheHints }),
-  };
+    unregister: (name: string) => catalog.remove(name),
+    ...(options.prompts === undefined ? {} : { prompts: options.prompts }),
+  });
+  return Object.defineProperty(registry, "cacheHints", { value: cacheHints, enumerable: true });
+}
+
+/** What a registry has besides tools. Of a name that several have, the first one's counts. */
+function membersOf({ resources, prompts, completion, skills }: RegistryOptions): readonly Provider[] {
+  return [
+    ...(skills === undefined
+      ? []
+      : [
+          providerOf(skills, {
+            skills,
+            resources: skills.resources,
+            ...(skills.onChange === undefined ? {} : { onChange: skills.onChange.bind(skills) }),
+          }),
+        ]),
+    ...(resources === undefined
+      ? []
+      : [providerOf(resources, { resources, onChange: resources.onChange.bind(resources) })]),
+    ...(prompts === undefined
+      ? []
+      : [providerOf(prompts, { prompts, onChange: prompts.onChange.bind(prompts) })]),
+    ...(completion === undefined ? [] : [providerOf(completion, { completion })]),
+  ];
 }
 
 /** What each part must be able to do, and what makes one. */
@@ -270,7 +307,7 @@ function assertOptions(options: RegistryOptions): void {
 }
 
 /** The context a handler gets: the call's own, with the answers of earlier rounds and two ways to emit. */
-export function toToolContext({ round }: ToolCall, context: CallContext): ToolContext {
+export function toToolContext(round: Round | undefined, context: CallContext): ToolContext {
   return withContext(context, {
     answers: round === undefined ? noAnswers : readAnswers(round),
     state: round?.state,
@@ -304,7 +341,7 @@ export function isEventStream(value: unknown): value is EventStream {
 }
 
 /** Parsed anew for every attempt: a handler may change its arguments, and the next must not see that. */
-function freshArguments({ arguments: args }: ToolCall): unknown {
+function freshArguments({ arguments: args }: Operation): unknown {
   return parseText(args.text);
 }
 
@@ -314,7 +351,7 @@ function toTextResult(value: string): RawJson {
   return RawJson.fromValue({ content: [{ type: "text", text: value }] }, json);
 }
 
-function complete(result: ToolResult): Extract<ToolOutcome, { readonly kind: "complete" }> {
+function complete(result: ToolResult): Extract<Outcome, { readonly kind: "complete" }> {
   return { kind: "complete", result: RawJson.fromValue(result) };
 }
 

@@ -15,18 +15,23 @@ import {
   noAnswers,
   readAnswers,
   createChangeSource,
+  createWatches,
+  emptyListing,
   isResourceContents,
   toResourceContents,
   type CallContext,
   withContext,
   type OldChange,
   type InputRequired,
-  type OldOutcome,
+  type Offers,
+  type Outcome,
+  type Provider,
   type ResourceProvider,
-  type ResourceRequest,
+  withFacets,
 } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
 import { createNamedEntries } from "./catalog.ts";
+import { offering, withProvider } from "./member.ts";
 import { assertHandler, assertSpec } from "./tool-spec.ts";
 
 /** What reading a resource gives: text, bytes, or contents in the protocol's own form. */
@@ -83,14 +88,14 @@ const specKeys: KeysOf<Omit<ResourceTemplate, "uriTemplate">> = keys(
 
 /** An empty registry of resources; pass it to `createRegistry({ resources })`. */
 export function createResourceRegistry(): ResourceRegistry {
-  const change = { kind: "resources" } as const;
-  const plain = createNamedEntries("The resource", change, (entry: ResourceEntry) => entry.resource);
+  const plain = createNamedEntries("The resource", "resources", (entry: ResourceEntry) => entry.resource);
   const templates = createNamedEntries(
     "The resource template",
-    change,
+    "templates",
     (entry: TemplateEntry) => entry.template,
   );
   const updates = createChangeSource();
+  const watches = createWatches();
 
   const find = (
     uri: string,
@@ -104,7 +109,30 @@ export function createResourceRegistry(): ResourceRegistry {
     throw new NotFoundError("resource", uri);
   };
 
-  return {
+  const provider: Provider = {
+    list: (part) => {
+      if (part === "resources") return plain.list() as never;
+      return part === "templates" ? (templates.list() as never) : emptyListing;
+    },
+    call: async ({ name, round }, context): Promise<Outcome> => {
+      const { read, variables, mimeType } = find(name);
+      const answers = round === undefined ? noAnswers : readAnswers(round);
+      const value = await read(withContext(context, { uri: name, variables, answers, state: round?.state }));
+      if (isInputRequired(value)) return value;
+      return { kind: "complete", result: RawJson.fromValue({ contents: toContents(value, name, mimeType) }) };
+    },
+    watch: ({ name }, context, listener) => {
+      find(name);
+      return watches.add(name, context, listener);
+    },
+    offers: () => resourceOffers,
+    onChange: (listener) => {
+      const stops = [plain, templates].map((source) => source.onChange(listener));
+      return () => stops.forEach((stop) => stop());
+    },
+  };
+  const registry: ResourceRegistry = {
+    ...toResourceFacet(provider),
     register: (uri, spec, read) => {
       const what = `Resource ${JSON.stringify(uri)}`;
       if (typeof uri !== "string" || !URL.canParse(uri))
@@ -128,23 +156,40 @@ export function createResourceRegistry(): ResourceRegistry {
       templates.add(uriTemplate, { template, pattern: parseUriTemplate(uriTemplate), read });
     },
     unregister: (uriOrTemplate) => plain.remove(uriOrTemplate) || templates.remove(uriOrTemplate),
-    updated: (uri) => updates.report({ kind: "resource", uri }),
-    listResources: () => Promise.resolve(plain.list()),
-    listTemplates: () => Promise.resolve(templates.list()),
-    readResource: async ({ uri, round }: ResourceRequest, context): Promise<OldOutcome> => {
-      const { read, variables, mimeType } = find(uri);
-      const answers = round === undefined ? noAnswers : readAnswers(round);
-      const value = await read(withContext(context, { uri, variables, answers, state: round?.state }));
-      if (isInputRequired(value)) return value;
-      return { kind: "complete", result: RawJson.fromValue({ contents: toContents(value, uri, mimeType) }) };
-    },
-    watch: async (uri) => {
-      find(uri);
-      return () => {};
+    updated: (uri) => {
+      updates.report({ kind: "resource", uri });
+      watches.report(uri);
     },
     onChange: (listener) => {
-      const stops = [plain, templates, updates].map((source) => source.onChange(listener));
-      return () => stops.forEach((stop) => stop());
+      const stops = [provider.onChange?.(() => listener({ kind: "resources" })), updates.onChange(listener)];
+      return () => stops.forEach((stop) => stop?.());
+    },
+  };
+  return withProvider(registry, provider);
+}
+
+/** Resources that can be listed, read and watched. */
+export const resourceOffers: Offers = offering(
+  "resources/list",
+  "resources/templates/list",
+  "resources/read",
+  "resources/subscribe",
+  "resources/unsubscribe",
+);
+
+/** The resources of a provider, for those who use them without a registry. They hear of updates by `onChange`. */
+export function toResourceFacet(provider: Provider): ResourceProvider {
+  const { resources } = withFacets(provider);
+  if (resources === undefined) throw new TypeError("The provider has no resources");
+  return {
+    ...resources,
+    watch: async (uri, context) => {
+      const stop = await provider.watch?.(
+        { part: "resources", name: uri, ref: undefined },
+        context,
+        () => {},
+      );
+      return stop ?? (() => {});
     },
   };
 }

@@ -14,9 +14,9 @@ import {
   nothing,
   withContext,
   type Answers,
+  fromTaskState,
+  type Outcome,
   type Round,
-  type ToolOutcome,
-  type TaskOutcome,
 } from "@junctor/core/provider";
 import type { EventStream, HandlerResult, ToolContext } from "./event.ts";
 import type { TaskRun } from "./memory-task.ts";
@@ -44,7 +44,7 @@ type TaskAttempt = (
   round: Round | undefined,
   context: CallContext,
   run: TaskRun,
-) => Promise<ToolOutcome> | ToolOutcome;
+) => Promise<Outcome> | Outcome;
 
 /** Throws `-32021` unless the caller declared tasks. */
 export function assertKnowsTasks(context: CallContext): void {
@@ -61,20 +61,20 @@ export function startTask(
   first: Round | undefined,
   context: CallContext,
   attempt: TaskAttempt,
-): TaskOutcome {
+): Outcome {
   const work = async (run: TaskRun): Promise<RawJson> => {
     const own = toOwnContext(context, run);
     let round = first;
     for (;;) {
       const outcome = await attempt(round, own, run);
       if (outcome.kind === "complete") return outcome.result;
-      if (outcome.kind === "task") throw new TypeError("A task cannot end with another task");
+      if (outcome.kind !== "input_required") throw new TypeError("A task cannot end with another task");
       const latest = await askIn(run, outcome.asks, context);
       round = { answers: { ...round?.answers, ...latest }, latest, state: outcome.state };
       run.signal.throwIfAborted();
     }
   };
-  return { kind: "task", task: tasks.start(context, work) };
+  return fromTaskState(tasks.start(context, work));
 }
 
 /** The request is over when the work begins, so its ways to the caller are gone. Progress becomes the status of the task. */

@@ -2,10 +2,19 @@ import { watch as watchFolder } from "node:fs";
 import { type Clock, systemClock } from "@junctor/core/async";
 import { NotFoundError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
-import { childrenOf } from "@junctor/core/mcp";
+import { childrenOf, definitionOf, extensionIds, type Resource, type Skill } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import { createChangeSource, toResourceContents } from "@junctor/core/provider";
-import type { SkillSource } from "../registry/index.ts";
+import {
+  createChangeSource,
+  createWatches,
+  emptyListing,
+  Listing,
+  type Offers,
+  type Provider,
+  toResourceContents,
+  withFacets,
+} from "@junctor/core/provider";
+import { resourceOffers, type SkillSource, toResourceFacet, withProvider } from "../registry/index.ts";
 import { type ReadFile, readSkillFolder, type SkillSnapshot } from "./read-folder.ts";
 
 export interface LoadSkillsOptions {
@@ -47,8 +56,9 @@ export async function loadSkills(folder: string, options: LoadSkillsOptions = {}
       `loadSkills: prefix must be a name such as "acme" or "acme/team", but is ${JSON.stringify(prefix)}`,
     );
   let snapshot = await readSkillFolder(folder, prefix);
-  let resources = toListed(snapshot);
+  let listings = toListings(snapshot);
   const changes = createChangeSource();
+  const watches = createWatches();
   let underway: Promise<void> = Promise.resolve();
   const readAgain = async (): Promise<void> => {
     const next = await readSkillFolder(folder, prefix);
@@ -56,9 +66,12 @@ export async function loadSkills(folder: string, options: LoadSkillsOptions = {}
     if (changed.length === 0) return;
     const isListedAnew = JSON.stringify(next.skills) !== JSON.stringify(snapshot.skills);
     snapshot = next;
-    resources = toListed(next);
+    listings = toListings(next);
     if (isListedAnew) changes.report({ kind: "resources" });
-    for (const uri of changed) changes.report({ kind: "resource", uri });
+    for (const uri of changed) {
+      changes.report({ kind: "resource", uri });
+      watches.report(uri);
+    }
   };
   /** One after the other, so that an older snapshot never replaces a newer one. */
   const reload = (): Promise<void> => (underway = underway.catch(() => {}).then(readAgain));
@@ -68,43 +81,67 @@ export async function loadSkills(folder: string, options: LoadSkillsOptions = {}
     if (file === undefined) throw new NotFoundError("resource", uri);
     return file;
   };
-  return {
-    listSkills: async () => snapshot.skills,
-    getSkill: async (uri) => {
-      const skill = snapshot.skills.find((each) => each.uri === uri);
-      if (skill === undefined) throw new NotFoundError("skill", uri);
-      return skill;
+  const provider: Provider = {
+    list: (part) => {
+      if (part === "skills") return listings.skills as never;
+      return part === "resources" ? (listings.resources as never) : emptyListing;
     },
-    readDirectory: async (uri) => {
-      const children = childrenOf(
-        uri,
-        Array.from(snapshot.files.values(), ({ resource }) => resource),
-      );
-      if (children === undefined) throw new NotFoundError("directory", uri);
-      return children;
+    call: ({ method, name }) => {
+      if (method === "skills/get") {
+        const skill = listings.skills.get(name);
+        if (skill === undefined) throw new NotFoundError("skill", name);
+        return { kind: "complete", result: RawJson.fromText(`{"skill":${definitionOf(skill).text}}`) };
+      }
+      if (method === "resources/directory/read") {
+        const files = Array.from(snapshot.files.values(), ({ resource }) => resource);
+        const children = childrenOf(name, files);
+        if (children === undefined) throw new NotFoundError("directory", name);
+        return { kind: "complete", result: RawJson.fromValue({ resources: children }) };
+      }
+      const { resource, content } = fileAt(name);
+      const contents = [toResourceContents(name, content, resource.mimeType)];
+      return { kind: "complete", result: RawJson.fromValue({ contents }) };
     },
-    resources: {
-      listResources: async () => resources,
-      listTemplates: async () => [],
-      readResource: async ({ uri }) => {
-        const { resource, content } = fileAt(uri);
-        const contents = [toResourceContents(uri, content, resource.mimeType)];
-        return { kind: "complete", result: RawJson.fromValue({ contents }) };
-      },
-      watch: async (uri) => {
-        fileAt(uri);
-        return () => {};
-      },
+    watch: ({ name }, context, listener) => {
+      fileAt(name);
+      return watches.add(name, context, listener);
     },
+    offers: () => skillOffers,
+    onChange: (listener) =>
+      changes.onChange(({ kind }) => {
+        if (kind !== "resource") listener({ part: "skills" });
+      }),
+  };
+  const { skills } = withFacets(provider);
+  if (skills === undefined) throw new TypeError("The provider has no skills");
+  const loaded: LoadedSkills = {
+    ...skills,
+    resources: toResourceFacet(provider),
     onChange: changes.onChange,
     reload,
     [Symbol.dispose]: stop,
   };
+  return withProvider(loaded, provider);
+}
+
+const skillOffers: Offers = {
+  serves: (method) =>
+    resourceOffers.serves(method) ||
+    method === "skills/list" ||
+    method === "skills/get" ||
+    method === "resources/directory/read",
+  extensions: { [extensionIds.skills]: { directoryRead: true } },
+};
+
+interface Listings {
+  readonly skills: Listing<Skill>;
+  readonly resources: Listing<Resource>;
 }
 
 /** A list of resources has the `SKILL.md` of each skill; their files are found by those, or by reading folders. */
-function toListed({ skills, files }: SkillSnapshot): readonly ReadFile["resource"][] {
-  return Object.freeze(skills.flatMap(({ uri }) => files.get(uri)?.resource ?? []));
+function toListings({ skills, files }: SkillSnapshot): Listings {
+  const resources = Object.freeze(skills.flatMap(({ uri }) => files.get(uri)?.resource ?? []));
+  return { skills: new Listing(skills), resources: new Listing(resources) };
 }
 
 function findChanged(before: SkillSnapshot, after: SkillSnapshot): readonly string[] {

@@ -14,6 +14,7 @@ import {
   type CallContext,
   type Change,
   createOperation,
+  levelsOf,
   type Notice,
   type Outcome,
   type Provider,
@@ -316,16 +317,9 @@ function toFilterText({ lists, uris, taskIds }: Filter): string {
   return `"notifications":{${parts.join(",")}}`;
 }
 
-/** Most levels of a URI that are looked at: a server may announce one that is nothing but slashes. */
-const maxLevels = 64;
-
 /** The subscription that a URI lies below, or that is for it alone; of several, the nearest. */
 function findCovering(uri: string, subscribed: { has(uri: string): boolean }): string | undefined {
-  if (subscribed.has(uri)) return uri;
-  let end = uri.lastIndexOf("/");
-  for (let level = 0; end > 0 && level < maxLevels; level++, end = uri.lastIndexOf("/", end - 1)) {
-    for (const above of [uri.slice(0, end + 1), uri.slice(0, end)]) if (subscribed.has(above)) return above;
-  }
+  for (const level of levelsOf(uri)) if (subscribed.has(level)) return level;
   return undefined;
 }
 

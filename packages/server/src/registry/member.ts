@@ -1,0 +1,123 @@
+import { type Awaitable, isPromise } from "@junctor/core/async";
+import { NotFoundError, RpcError } from "@junctor/core/errors";
+import type { CacheHints, Items, Part } from "@junctor/core/mcp";
+import {
+  type CallContext,
+  createCallContext,
+  findIn,
+  fromFacets,
+  Listing,
+  type Offers,
+  type OldProvider,
+  type Provider,
+} from "@junctor/core/provider";
+
+const providers = new WeakMap<object, Provider>();
+
+/** Makes a part of a registry known as the provider that it is. */
+export function withProvider<T extends object>(part: T, provider: Provider): T {
+  providers.set(part, provider);
+  return part;
+}
+
+/** The provider of a part of a registry, of which an author may have written the facets. */
+export function providerOf(part: object, facets: Partial<OldProvider>): Provider {
+  return (
+    providers.get(part) ??
+    fromFacets({
+      listTools: () => [],
+      callTool: ({ name }) => Promise.reject(new NotFoundError("tool", name)),
+      ...facets,
+    })
+  );
+}
+
+/** Offers these methods to everybody. */
+export function offering(...methods: readonly string[]): Offers {
+  return { serves: (method) => methods.includes(method) };
+}
+
+const nobody = createCallContext();
+
+/** Several providers as one. What they offer does not depend on the caller. */
+interface Members extends Required<Pick<Provider, "list" | "call" | "find" | "watch">> {
+  readonly offers: Offers;
+}
+
+/** Of a name that several members have, the first one's counts. `hints` say how long lists and contents may be kept. */
+export function joinMembers(members: readonly Provider[], hints: CacheHints | undefined): Members {
+  const joins = new Map<Part, <Item extends object>(listings: readonly Listing<Item>[]) => Listing<Item>>();
+  const joinOf = (part: Part): ReturnType<typeof createJoin> => {
+    const join = joins.get(part) ?? createJoin(hints);
+    joins.set(part, join);
+    return join;
+  };
+  const list = <P extends Part>(part: P, context: CallContext): Awaitable<Listing<Items[P]>> => {
+    const listed = members.map((member) => member.list(part, context));
+    const join = joinOf(part);
+    if (listed.some(isPromise)) return Promise.all(listed.map(async (each) => each)).then(join);
+    return join(listed as readonly Listing<Items[P]>[]);
+  };
+  const offersOf = (member: Provider): Offers => member.offers(nobody);
+  const firstOf = async <T>(
+    method: string,
+    missing: Error,
+    ask: (member: Provider) => Awaitable<T | undefined>,
+  ): Promise<T> => {
+    let last = missing;
+    for (const member of members) {
+      if (!offersOf(member).serves(method)) continue;
+      try {
+        const found = await ask(member);
+        if (found !== undefined) return found;
+      } catch (error) {
+        if (!(error instanceof NotFoundError)) throw error;
+        last = error;
+      }
+    }
+    throw last;
+  };
+  return {
+    list,
+    call: async (operation, context) => {
+      const { method } = operation;
+      const missing = new RpcError("rpc.method_not_found", `Method not found: ${method}`);
+      const outcome = await firstOf(method, missing, (member) => member.call(operation, context));
+      return outcome.kind === "complete" && hints !== undefined ? { ...outcome, hints } : outcome;
+    },
+    find: async (part, name, context) => {
+      for (const member of members) {
+        const entry = await findIn(member, part, name, context);
+        if (entry !== undefined) return entry;
+      }
+      return undefined;
+    },
+    watch: (target, context, listener) =>
+      firstOf("resources/subscribe", new NotFoundError("resource", target.name), (member) =>
+        member.watch?.(target, context, listener),
+      ),
+    offers: {
+      serves: (method) => members.some((member) => offersOf(member).serves(method)),
+      get extensions() {
+        return Object.fromEntries(
+          members.flatMap((member) => Object.entries(offersOf(member).extensions ?? {})),
+        );
+      },
+    },
+  };
+}
+
+/** Joins lists. While each of them is the same, so is the whole. */
+function createJoin(
+  hints: CacheHints | undefined,
+): <Item extends object>(listings: readonly Listing<Item>[]) => Listing<Item> {
+  let last: readonly Listing<object>[] = [];
+  let whole: Listing<object> | undefined;
+  return <Item extends object>(listings: readonly Listing<Item>[]) => {
+    if (whole === undefined || listings.some((listing, index) => listing !== last[index])) {
+      last = listings;
+      whole = new Listing(Object.freeze(listings.flatMap(({ items }) => items)), { hints });
+    }
+    return whole as Listing<Item>;
+  };
+}
