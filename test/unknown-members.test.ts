@@ -356,7 +356,7 @@ describe("members that the protocol does not know", () => {
   const each = Math.ceil(operationCount / cells.length);
 
   for (const kind of kinds) {
-    describe(`${kind.method}`, () => {
+    describe(`of ${kind.method}`, () => {
       const own = cells.filter((cell) => cell.kind === kind);
       /** Why operations failed, and what they lost: apart, so that a failure is not taken for a loss that is expected. */
       const failures: string[] = [];
