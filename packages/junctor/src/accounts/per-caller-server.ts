@@ -48,6 +48,8 @@ export interface PerCallerServer extends GatewayServer, AsyncDisposable {
   connected(owner: string): Promise<void>;
 }
 
+type IsFor = (caller: CallerInfo) => boolean;
+
 /** A server that lists nothing without an account is asked again after so long. */
 const closedListsMs = 5 * 60_000;
 
@@ -58,14 +60,27 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
   let { config } = options;
   /** Until when it is believed that the server lists nothing to callers without an account. */
   let listsClosedUntil = 0;
+  const audiences = new WeakMap<IsFor, IsFor>();
+  /** Whether a caller has this account, and uses the connection that a change was heard on. One function for each connection. */
+  const ofAccount = (account: Account, isFor: IsFor): IsFor => {
+    let isForOwner = audiences.get(isFor);
+    if (isForOwner === undefined) {
+      isForOwner = (caller) => accounts.find(caller) === account && isFor(caller);
+      audiences.set(isFor, isForOwner);
+    }
+    return isForOwner;
+  };
   const report = (account: Account) => (upstream: Upstream, change: UpstreamChange) => {
     const { pooled } = change;
     if (account.upstream !== upstream) return;
-    if (change.kind === "resource")
-      return onChange({ kind: "resource", uri: change.uri, origin: name, connection: pooled });
+    if (change.kind === "resource") {
+      const connection = ofAccount(account, pooled.isWatchedFor);
+      return onChange({ kind: "resource", uri: change.uri, origin: name, connection });
+    }
     if (change.kind === "listed") {
       options.onListed(pooled.lists.listed);
-      for (const kind of change.changed) onChange({ kind, origin: name, connection: pooled });
+      const connection = ofAccount(account, pooled.isFor);
+      for (const kind of change.changed) onChange({ kind, origin: name, connection });
       return;
     }
     // Only the person can help, so the upstream is closed and does not try again.

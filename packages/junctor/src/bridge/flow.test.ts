@@ -3,7 +3,7 @@ import { createDeferred, type Deferred } from "../../../core/src/async/deferred.
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Question, ClientCapabilities } from "../../../core/src/mcp/types.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
-import type { Answers, ToolOutcome } from "../../../core/src/provider/old.ts";
+import type { Answers, Outcome } from "../../../core/src/provider/provider.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
 import { Flow } from "./flow.ts";
 
@@ -16,31 +16,31 @@ const form = (message: string, requestedSchema: object = { type: "object", prope
 const sampling: Question = { method: "sampling/createMessage", params: { messages: [], maxTokens: 1 } };
 const roots: Question = { method: "roots/list" };
 const accept = (content: object = {}): RawJson => RawJson.fromValue({ action: "accept", content });
-const done = (text: string): ToolOutcome => ({ kind: "complete", result: RawJson.fromValue({ text }) });
-const keysOf = (outcome: ToolOutcome): readonly string[] =>
+const done = (text: string): Outcome => ({ kind: "complete", result: RawJson.fromValue({ text }) });
+const keysOf = (outcome: Outcome): readonly string[] =>
   outcome.kind === "input_required" ? Object.keys(outcome.asks) : [];
 
 /** What the server behind a flow did, and what it can be made to do. */
 interface Behind {
   readonly flow: Flow;
   readonly clock: VirtualClock;
-  readonly first: Promise<ToolOutcome>;
+  readonly first: Promise<Outcome>;
   readonly served: CallContext;
   /** Ends the server's call. */
-  readonly end: Deferred<ToolOutcome>;
+  readonly end: Deferred<Outcome>;
   /** What happened to the server, in order. */
   readonly log: string[];
   ask(ask: Question, signal?: AbortSignal): Promise<RawJson>;
-  answer(answers: Answers, context?: Partial<CallContext>): Promise<ToolOutcome>;
+  answer(answers: Answers, context?: Partial<CallContext>): Promise<Outcome>;
 }
 
 function begin(context: Partial<CallContext> = {}): Behind {
   const clock = createVirtualClock();
   const flow = new Flow("up", "alice", { clock, gatherMs: 30 });
-  const end = createDeferred<ToolOutcome>();
+  const end = createDeferred<Outcome>();
   const log: string[] = [];
   let served: CallContext | undefined;
-  const invoke = (inner: CallContext): Promise<ToolOutcome> => {
+  const invoke = (inner: CallContext): Promise<Outcome> => {
     served = inner;
     inner.signal.addEventListener("abort", () => {
       log.push("cancelled");

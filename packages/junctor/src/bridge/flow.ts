@@ -18,17 +18,17 @@ import {
   withContext,
   type Answers,
   type InputRequired,
-  type ToolOutcome,
+  type Outcome,
 } from "@junctor/core/provider";
 import { abandonedCall } from "./abandoned.ts";
 
 /** How a call that was parked ended. */
 type End =
-  | { readonly kind: "outcome"; readonly outcome: ToolOutcome }
+  | { readonly kind: "outcome"; readonly outcome: Outcome }
   | { readonly kind: "failed"; readonly error: unknown };
 
 /** Makes the call that may have to be parked. */
-export type Invoke = (context: CallContext) => Promise<ToolOutcome>;
+export type Invoke = (context: CallContext) => Promise<Outcome>;
 
 interface FlowOptions {
   readonly clock: Clock;
@@ -147,7 +147,7 @@ export class Flow {
   }
 
   /** Makes the call. Resolves with its outcome, or with the first questions, which `toState` completes. */
-  start(invoke: Invoke, context: CallContext, toState: () => unknown): Promise<ToolOutcome> {
+  start(invoke: Invoke, context: CallContext, toState: () => unknown): Promise<Outcome> {
     const inner = withContext(context, {
       signal: this.#working.signal,
       ask: (ask: Question, signal: AbortSignal) => this.#ask(ask, context, signal),
@@ -163,7 +163,7 @@ export class Flow {
   }
 
   /** Passes answers on and resolves with the next questions or the end. A question without a fitting answer is asked again. */
-  async answer(answers: Answers, context: CallContext, toState: () => unknown): Promise<ToolOutcome> {
+  async answer(answers: Answers, context: CallContext, toState: () => unknown): Promise<Outcome> {
     this.questions.answer(answers);
     return this.questions.size > 0 ? toInputRequired(this.questions, toState) : this.#next(context, toState);
   }
@@ -204,7 +204,7 @@ export class Flow {
   }
 
   /** Waits for questions or the end. A caller that leaves while none of its other requests waits gives the call up. */
-  async #next(context: CallContext, toState: () => unknown): Promise<ToolOutcome> {
+  async #next(context: CallContext, toState: () => unknown): Promise<Outcome> {
     this.#open.add(context);
     try {
       await this.questions.gather(context.signal);

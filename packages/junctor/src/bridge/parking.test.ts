@@ -4,13 +4,13 @@ import { ToolError } from "../../../core/src/errors/tool-error.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Question } from "../../../core/src/mcp/types.ts";
 import { type CallContext, createCallContext } from "../../../core/src/provider/context.ts";
-import type { ToolOutcome } from "../../../core/src/provider/old.ts";
+import type { Outcome } from "../../../core/src/provider/provider.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
 import { isParkedState, type ParkedState, Parking, type ParkingOptions } from "./parking.ts";
 
 const question: Question = { method: "elicitation/create", params: { message: "?", requestedSchema: {} } };
 const answers = { "ask-1": RawJson.fromValue({ action: "accept", content: {} }) };
-const done = (text: string): ToolOutcome => ({ kind: "complete", result: RawJson.fromValue({ text }) });
+const done = (text: string): Outcome => ({ kind: "complete", result: RawJson.fromValue({ text }) });
 const lost = {
   code: "upstream.abandoned",
   server: "up",
@@ -24,20 +24,20 @@ interface Asking {
   readonly clock: VirtualClock;
   /** What became of each call: its answer, and that it was cancelled. */
   readonly log: string[];
-  readonly ends: Deferred<ToolOutcome>[];
+  readonly ends: Deferred<Outcome>[];
   /** Makes a call and resolves with its state when it is parked. */
   park(caller?: string): Promise<ParkedState>;
-  call(caller?: string, context?: Partial<CallContext>): Promise<ToolOutcome>;
-  retry(state: ParkedState, caller?: string, context?: Partial<CallContext>): Promise<ToolOutcome>;
+  call(caller?: string, context?: Partial<CallContext>): Promise<Outcome>;
+  retry(state: ParkedState, caller?: string, context?: Partial<CallContext>): Promise<Outcome>;
 }
 
 function createAsking(options: Omit<ParkingOptions, "clock"> = {}): Asking {
   const clock = createVirtualClock();
   const parking = new Parking({ clock, ...options });
   const log: string[] = [];
-  const ends: Deferred<ToolOutcome>[] = [];
-  const invoke = async (context: CallContext): Promise<ToolOutcome> => {
-    const end = createDeferred<ToolOutcome>();
+  const ends: Deferred<Outcome>[] = [];
+  const invoke = async (context: CallContext): Promise<Outcome> => {
+    const end = createDeferred<Outcome>();
     ends.push(end);
     context.signal.addEventListener("abort", () => {
       log.push("cancelled");

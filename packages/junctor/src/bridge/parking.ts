@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type Clock, Quota } from "@junctor/core/async";
 import { RpcError, ToolError } from "@junctor/core/errors";
 import { defined } from "@junctor/core/options";
-import type { CallContext, ToolOutcome, Round } from "@junctor/core/provider";
+import type { CallContext, Outcome, Round } from "@junctor/core/provider";
 import { abandonedCall, notParked } from "./abandoned.ts";
 import { Flow, type Invoke } from "./flow.ts";
 
@@ -160,7 +160,7 @@ export class Parking {
   }
 
   /** Makes a call for a modern caller. When it asks something it is parked, and the outcome is the questions. */
-  run(server: string, invoke: Invoke, context: CallContext): Promise<ToolOutcome> {
+  run(server: string, invoke: Invoke, context: CallContext): Promise<Outcome> {
     const { clock, gatherMs } = this.#options;
     const flow = new Flow(server, context.caller, { clock, gatherMs });
     const id = randomBytes(16).toString("base64url");
@@ -172,7 +172,7 @@ export class Parking {
     state: ParkedState,
     { answers, latest = answers }: Round,
     context: CallContext,
-  ): Promise<ToolOutcome> {
+  ): Promise<Outcome> {
     const parked = this.#calls.get(state.parked);
     if (parked === undefined) throw abandonedCall(state.server, notParked);
     if (parked.flow.caller !== context.caller)

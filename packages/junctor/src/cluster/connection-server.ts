@@ -92,11 +92,14 @@ export function fromRemoteRound(outcome: InputRequired): InputRequired {
   return { ...outcome, state, keepsAnswers: false };
 }
 
-/** The id of a task on a connection, made from the ref that it has at the replica of its process. */
-export function toRemoteTaskId(ref: string): string {
-  return JSON.stringify(ref);
+/** The id of a task on a connection: its tool and the ref that it has at the replica of its process, as that server seals them. */
+export function toRemoteTaskId(tool: string, ref: string): string {
+  return JSON.stringify(JSON.stringify([tool, ref]));
 }
 
+/** The ref in an id of {@link toRemoteTaskId}. */
 export function fromRemoteTaskId(id: string): string {
-  return JSON.parse(id) as string;
+  const payload: unknown = JSON.parse(id);
+  const [, ref] = (typeof payload === "string" ? JSON.parse(payload) : payload) as [string, string];
+  return ref;
 }

@@ -1,6 +1,7 @@
 import { type Client, connect, type ConnectOptions } from "@junctor/client";
 import { type Clock, sleep, waitFor, createDeferred } from "@junctor/core/async";
 import { ClosedError, ConnectError, StoreError } from "@junctor/core/errors";
+import type { Provider } from "@junctor/core/provider";
 import { markRemote } from "./connection-server.ts";
 import type { HeldLease, Membership, Replica } from "./membership.ts";
 import type { Trunk } from "./trunk.ts";
@@ -109,6 +110,10 @@ export class ServerPlacement {
         return refusal === undefined ? call(...given) : Promise.reject(refusal);
       }) as Call;
     const own = {
+      get call() {
+        const { call } = client as Partial<Pick<Provider, "call">>;
+        return call && guarded(async (...given: Parameters<typeof call>) => call(...given));
+      },
       callTool: guarded((...call: Parameters<Client["callTool"]>) => client.callTool(...call)),
       get callOldTask() {
         return client.callOldTask && guarded(client.callOldTask);

@@ -189,7 +189,7 @@ export class Fleet implements AsyncDisposable {
 function toServer(upstream: Upstream, config: ServerConfig): GatewayServer {
   return {
     config,
-    provider: upstream,
+    provider: upstream.provider,
     get health() {
       return upstream.health;
     },
@@ -220,8 +220,8 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
   return (upstream: Upstream, { pooled, ...change }: UpstreamChange): void => {
     const { name } = upstream;
     const isForAll = pooled === upstream.pool.everyone;
-    const from = { origin: name, connection: pooled };
-    if (change.kind === "resource") return onChange({ ...change, ...from });
+    if (change.kind === "resource")
+      return onChange({ ...change, origin: name, connection: pooled.isWatchedFor });
     // Lists tell of the health of the connection for everyone. That of other connections changes with each session that comes and goes.
     if (change.kind === "listed" || isForAll) catalog.outdated();
     pins()?.look(name, pooled.lists.listed, isForAll ? instructionsOf(upstream) : undefined);
@@ -235,7 +235,7 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
       logFaults(name, listed.faults);
       memory?.keep(upstream.config, listed);
     }
-    for (const kind of change.changed) onChange({ kind, ...from });
+    for (const kind of change.changed) onChange({ kind, origin: name, connection: pooled.isFor });
     if (isForAll) onListed();
   };
 }

@@ -1,7 +1,8 @@
 import type { Client } from "@junctor/client";
 import { followTask, newAsks } from "@junctor/client/internal";
-import { type Clock, sleep } from "@junctor/core/async";
+import { type Awaitable, type Clock, sleep } from "@junctor/core/async";
 import { RpcError, rpcCodes, TimeoutError, ToolError, UpstreamError } from "@junctor/core/errors";
+import { joinMembers, type RawJson } from "@junctor/core/json";
 import {
   declaredExtension,
   extensionIds,
@@ -13,14 +14,16 @@ import {
 } from "@junctor/core/mcp";
 import {
   type CallContext,
+  createOperation,
+  fromTaskState,
+  type Operation,
+  type Outcome,
+  type Provider,
+  toTaskState,
   withContext,
-  type OldOutcome,
-  type Round,
-  type ToolOutcome,
-  type TaskProvider,
-  type TaskState,
 } from "@junctor/core/provider";
 import type { HeldState } from "../bridge/index.ts";
+import { toProvider } from "./client-provider.ts";
 import type { Pool } from "./pool.ts";
 
 /** Whether a server refused a call because its caller does not know tasks, and for no other reason. Nothing was run. */
@@ -45,7 +48,9 @@ export interface HeldTasksOptions {
   readonly clock: Clock;
   readonly pool: Pool;
   /** Counts the tasks of callers. */
-  readonly taskConnections: { noteState(task: TaskState): void; forget(ref: string): void };
+  readonly taskConnections: { noteState(outcome: Outcome): void; forget(ref: string): void };
+  /** Sends an operation by a client, on behalf of a caller. */
+  readonly send: (client: Client, operation: Operation, context: CallContext) => Awaitable<Outcome>;
   /** Whether its connections are conversations over HTTP. */
   readonly isHttp: boolean;
   /** How long a task is followed in one round. */
@@ -57,51 +62,61 @@ export interface HeldTasksOptions {
 /** Calls that need a task, for callers that know none. */
 export interface HeldTasks {
   /** Calls a server once more that did nothing because the call needs a task, and follows the task. */
-  begin(
-    client: Client,
-    context: CallContext,
-    work: (client: Client, context: CallContext, round: undefined) => Promise<ToolOutcome>,
-  ): Promise<ToolOutcome>;
+  begin(client: Client, operation: Operation, context: CallContext): Promise<Outcome>;
   /** Resumes a task whose caller brings answers. A refused answer leaves the task as it is. */
-  resume(client: Client, context: CallContext, state: HeldState, round: Round): Promise<ToolOutcome>;
+  resume(client: Client, operation: Operation, context: CallContext, state: HeldState): Promise<Outcome>;
 }
 
 export function createHeldTasks(options: HeldTasksOptions): HeldTasks {
-  const { server, clock, pool, taskConnections, isHttp, maxTotalMs } = options;
-  // A server over HTTP is the same from each replica. A process is not.
-  const at = isHttp ? undefined : options.here;
+  const { server, pool, isHttp, send } = options;
+  const hasTasks = (client: Client, context: CallContext): boolean =>
+    toProvider(client).offers(context).serves("tasks/get");
   /** A client that knows tasks: a server over HTTP that is spoken to in a legacy era has them in the modern one. */
-  const withTasksOf = (client: Client): Client => {
+  const withTasksOf = (client: Client, context: CallContext): Client => {
     const { client: other } = pool.everyone;
-    return client.tasks === undefined && isHttp && other?.tasks !== undefined ? other : client;
+    const isOther = isHttp && other !== undefined && !hasTasks(client, context) && hasTasks(other, context);
+    return isOther ? other : client;
   };
-  const holdingOf = ({ tasks }: Client, context: CallContext): Holding => {
-    if (tasks === undefined) throw lacks(server, "tasks");
-    return { tasks, context, server, clock, taskConnections, maxTotalMs, at };
+  const holdingOf = (client: Client, { name }: Operation, context: CallContext): Holding => {
+    if (!hasTasks(client, context)) throw lacks(server, "tasks");
+    return { ...options, provider: toProvider(client), tool: name, context };
   };
   return {
-    begin: async (client, context, work) => {
-      const able = withTasksOf(client);
+    begin: async (client, operation, context) => {
+      const able = withTasksOf(client, context);
       const declaring = withContext(context, { capabilities: withTasks(context.capabilities) });
-      const outcome = await work(able, declaring, undefined);
-      return outcome.kind === "task" ? holdTask(holdingOf(able, context), outcome.task) : outcome;
+      const outcome = await send(able, operation, declaring);
+      return outcome.task === undefined ? outcome : holdTask(holdingOf(able, operation, context), outcome);
     },
-    resume: async (client, context, { held, answered }, { answers, latest = answers }) => {
-      const holding = holdingOf(withTasksOf(client), context);
-      const { tasks } = holding;
+    resume: async (client, operation, context, { held, answered }) => {
+      const holding = holdingOf(withTasksOf(client, context), operation, context);
+      const { answers = {}, latest = answers } = operation.round ?? {};
       const keys = Object.keys(latest);
-      if (keys.length > 0) await tasks.update(held, latest, context);
-      const task = await tasks.get(held, context);
-      return holdTask(holding, task, [...new Set([...answered, ...keys])]);
+      if (keys.length > 0) await useTask(holding, "tasks/update", held, context, joinMembers(latest));
+      const outcome = await useTask(holding, "tasks/get", held, context);
+      return holdTask(holding, outcome, [...new Set([...answered, ...keys])]);
     },
   };
 }
 
 /** A call whose task is followed. */
-interface Holding extends Pick<HeldTasksOptions, "server" | "clock" | "taskConnections" | "maxTotalMs"> {
-  readonly tasks: TaskProvider;
-  readonly at: string | undefined;
+interface Holding extends Pick<
+  HeldTasksOptions,
+  "server" | "clock" | "taskConnections" | "maxTotalMs" | "isHttp" | "here"
+> {
+  readonly provider: Provider;
+  readonly tool: string;
   readonly context: CallContext;
+}
+
+async function useTask(
+  { provider, tool }: Pick<Holding, "provider" | "tool">,
+  method: string,
+  ref: string,
+  context: CallContext,
+  answers?: RawJson,
+): Promise<Outcome> {
+  return provider.call(createOperation(method, tool, { ref, arguments: answers }), context);
 }
 
 /** How long the wish to cancel a task may take. */
@@ -112,10 +127,12 @@ const cancelMs = 2000;
  * questions those of the call. A caller that leaves, and one that cannot be asked, cancel it.
  */
 async function holdTask(
-  { tasks, context, server, clock, taskConnections, maxTotalMs, at }: Holding,
-  first: TaskState,
+  holding: Holding,
+  first: Outcome,
   answered: readonly string[] = [],
-): Promise<OldOutcome> {
+): Promise<Outcome> {
+  const { context, server, clock, taskConnections, maxTotalMs, isHttp, here } = holding;
+  const ref = first.task?.ref ?? "";
   const { capabilities } = toRelayable(context.capabilities, context.revision);
   const late = new AbortController();
   const stopTimer = clock.timer(maxTotalMs, () =>
@@ -126,12 +143,12 @@ async function holdTask(
   const known = new Set(answered);
   let lastMessage: string | undefined;
   try {
-    const left = await followTask(first, {
-      get: async () => tasks.get(first.ref, own),
+    const left = await followTask(toTaskState(first), {
+      get: async () => toTaskState(await useTask(holding, "tasks/get", ref, own)),
       wait: (ms) => sleep(ms, clock, signal),
       isGivenUp: () => signal.aborted,
       onState: (task) => {
-        taskConnections.noteState(task);
+        taskConnections.noteState(fromTaskState(task));
         const { message } = task;
         if (message !== undefined && message !== lastMessage)
           context.emit({ kind: "progress", message }).catch(() => {});
@@ -143,14 +160,15 @@ async function holdTask(
         return missing === undefined ? Promise.resolve(false) : Promise.reject(missingCapability(missing));
       },
     });
-    if (left.status !== "input_required") return toOutcome(left, server);
-    const state: HeldState = { held: first.ref, answered, at };
+    if (left.status !== "input_required") return toResult(fromTaskState(left), server);
+    // A server over HTTP is the same from each replica. A process is not.
+    const state: HeldState = { held: ref, answered, at: isHttp ? undefined : here };
     return { kind: "input_required", asks: newAsks(left.asks, known), state, keepsAnswers: false };
   } catch (error) {
     const last = withContext(context, { signal: AbortSignal.timeout(cancelMs) });
-    await Promise.resolve(tasks.cancel(first.ref, last)).catch(() => {});
-    const ended = await Promise.resolve(tasks.get(first.ref, last)).catch(() => undefined);
-    if (ended === undefined) taskConnections.forget(first.ref);
+    await useTask(holding, "tasks/cancel", ref, last).catch(() => {});
+    const ended = await useTask(holding, "tasks/get", ref, last).catch(() => undefined);
+    if (ended === undefined) taskConnections.forget(ref);
     else taskConnections.noteState(ended);
     throw late.signal.aborted ? late.signal.reason : error;
   } finally {
@@ -158,15 +176,16 @@ async function holdTask(
   }
 }
 
-function toOutcome(task: TaskState, server: string): OldOutcome {
-  if (task.status === "completed") return { kind: "complete", result: task.result };
-  if (task.status === "failed") throw task.error;
-  const why = task.message === undefined ? "" : `: ${task.message}`;
+/** How a call ends whose task has ended. */
+function toResult(ended: Outcome, server: string): Outcome {
+  if (ended.kind === "complete") return { kind: "complete", result: ended.result };
+  if (ended.kind === "failed") throw ended.error;
+  const why = ended.task?.message === undefined ? "" : `: ${ended.task.message}`;
   throw new ToolError(`${server} cancelled the call${why}.`);
 }
 
-/** A server that was listed with a facet does not offer it any more. */
-export function lacks(server: string, facet: string): UpstreamError {
-  const text = `${server} no longer offers ${facet}.`;
+/** A server that had something when it was listed does not offer it any more. */
+export function lacks(server: string, what: string): UpstreamError {
+  const text = `${server} no longer offers ${what}.`;
   return new UpstreamError("failed", text, { server, delivery: "not_sent" });
 }

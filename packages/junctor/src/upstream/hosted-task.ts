@@ -8,8 +8,8 @@ import {
   type CallEvent,
   nothing,
   withContext,
-  type ToolOutcome,
-  type TaskState,
+  fromTaskState,
+  type Outcome,
 } from "@junctor/core/provider";
 import type { TaskRun, MemoryTasks } from "@junctor/server/internal";
 
@@ -35,9 +35,9 @@ export function taskSupportOf(tools: readonly Tool[], name: string): TaskSupport
 export function hostTask(
   hosted: MemoryTasks,
   context: CallContext,
-  call: (context: CallContext) => Awaitable<ToolOutcome>,
-): TaskState {
-  return hosted.start(context, async (run) => {
+  call: (context: CallContext) => Awaitable<Outcome>,
+): Outcome {
+  const state = hosted.start(context, async (run) => {
     try {
       const outcome = await call(toOwnContext(context, run));
       if (outcome.kind !== "complete") throw new TypeError("A call that is a task asks in its middle");
@@ -47,6 +47,7 @@ export function hostTask(
       throw error instanceof UpstreamError ? toRpcError(error) : error;
     }
   });
+  return fromTaskState(state);
 }
 
 /** The request is over when the work begins: progress becomes the status of the task, questions are those of the task. */

@@ -9,6 +9,7 @@ import {
   type Tool,
   definitionOf,
 } from "@junctor/core/mcp";
+import { Listing } from "@junctor/core/provider";
 import { toReason } from "./to-reason.ts";
 
 /** Everything a server lists, as it was last known. An array that did not change is the same array. */
@@ -44,6 +45,21 @@ export const nothingListed: Listed = {
   areToolsConfirmed: false,
   faults: [],
 };
+
+const listings = new WeakMap<readonly object[], Listing<object>>();
+
+/** One of the lists; the same object while neither its items nor its hints changed. */
+export function toListing<Part extends ListPart>(
+  { hints, ...listed }: Listed,
+  part: Part,
+): Listing<Listed[Part][number]> {
+  const items: readonly object[] = listed[part];
+  const known = listings.get(items);
+  const isSame = known?.hints?.ttlMs === hints.ttlMs && known.hints.cacheScope === hints.cacheScope;
+  const listing = isSame && known !== undefined ? known : new Listing(items, { hints });
+  listings.set(items, listing);
+  return listing as Listing<Listed[Part][number]>;
+}
 
 interface KnownListsOptions {
   /** The lists of an earlier run. */

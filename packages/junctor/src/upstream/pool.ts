@@ -148,6 +148,7 @@ export class Pool implements AsyncDisposable {
       },
       isInVain: (pooled) => this.#isTrial(pooled) && isModern(pooled),
       onInVain: (pooled) => this.#giveUpLegacy(pooled),
+      find: (caller) => this.find(caller),
     });
   }
 

@@ -1,5 +1,6 @@
 import type { Client } from "@junctor/client";
 import type { Clock } from "@junctor/core/async";
+import type { CallerInfo } from "@junctor/core/provider";
 import { type Audience, describeAudience } from "./audience.ts";
 import type { CreateConnection } from "./connection-factory.ts";
 import type { Connection } from "./connection.ts";
@@ -22,6 +23,10 @@ export interface PooledConnection {
   /** The client while the connection is up, and the era it speaks. */
   client: Client | undefined;
   era: "modern" | "legacy" | undefined;
+  /** Whether a caller hears of changes of its lists. The same function each time: changes are gathered by it. */
+  readonly isFor: (caller: CallerInfo) => boolean;
+  /** The same for the resources that are watched on it. */
+  readonly isWatchedFor: (caller: CallerInfo) => boolean;
   /** The sessions that used it and are not over: they hear its announcements. */
   readonly sessions: Set<object>;
   /** Whether a resource is watched for its callers on the connection for everyone, because it cannot be on this one. */
@@ -55,6 +60,8 @@ interface PooledConnectionOptions extends ConnectionNews {
   /** Whether the connection came up in vain, because it does not speak the era it was opened for. */
   readonly isInVain: (pooled: PooledConnection) => boolean;
   readonly onInVain: (pooled: PooledConnection) => void;
+  /** The connection a caller uses, if there is one now. */
+  readonly find: (caller: CallerInfo) => PooledConnection | undefined;
 }
 
 /** How long changes are waited for that come with the first. */
@@ -109,6 +116,15 @@ export function createPooledConnection(
     watches: new Watches(),
     client: undefined,
     era: undefined,
+    // Callers hear of the connection for everyone where their own lists or watches nothing.
+    isFor: (caller) => {
+      const own = options.find(caller);
+      return own === pooled || (isEveryone && own?.lists.isListed !== true);
+    },
+    isWatchedFor: (caller) => {
+      const own = options.find(caller);
+      return own === pooled || (isEveryone && own?.watchesElsewhere !== false);
+    },
     sessions: new Set(),
     watchesElsewhere: false,
     inUse: 0,

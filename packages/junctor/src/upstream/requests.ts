@@ -1,16 +1,8 @@
 import type { Client } from "@junctor/client";
-import { type Awaitable, waitFor, createDeferred, Quota } from "@junctor/core/async";
+import { type Awaitable, createDeferred, ending, isPromise, Quota, waitFor } from "@junctor/core/async";
 import { RpcError, UpstreamError } from "@junctor/core/errors";
 import { toRelayable } from "@junctor/core/mcp";
-import type {
-  CallContext,
-  OldOutcome,
-  PromptRequest,
-  ResourceRequest,
-  Round,
-  ToolOutcome,
-  TaskState,
-} from "@junctor/core/provider";
+import type { CallContext, Operation, Outcome, Round } from "@junctor/core/provider";
 import {
   abandonedCall,
   toCallerError,
@@ -30,23 +22,22 @@ import {
   type HeldTasks,
   type HeldTasksOptions,
   knowsTasks,
-  lacks,
   needsTasks,
 } from "./held-task.ts";
+import type { Loan } from "./pool.ts";
 import type { PooledConnection } from "./pooled-connection.ts";
 import type { UseAt } from "./use-at.ts";
-
-/** A request by a client, on behalf of a caller. */
-type Work = (client: Client, context: CallContext, round: Round | undefined) => Promise<ToolOutcome>;
 
 export interface RequestsOptions extends HeldTasksOptions {
   readonly parking: Parking;
   /** Whether every caller uses the connection for everyone. */
   readonly isOne: boolean;
+  /** Sends an operation by a client, on behalf of a caller. */
+  readonly send: (client: Client, operation: Operation, context: CallContext) => Awaitable<Outcome>;
   /** Whether a tool that needs a task is called for callers that know none. */
   readonly holdsTasks: () => boolean;
   /** A call became a task on a connection. Gives the task as callers know it. */
-  readonly onTask: (task: TaskState, attempt: Pick<Attempt, "client" | "pooled" | "context">) => TaskState;
+  readonly onTask: (outcome: Outcome, attempt: Pick<Attempt, "client" | "pooled">) => Outcome;
   /** The error that the caller gets for a failure on a connection. */
   readonly toFailure: (error: unknown, connection: Connection) => unknown;
   readonly useAt: UseAt;
@@ -58,9 +49,8 @@ export interface RequestsOptions extends HeldTasksOptions {
 interface Attempt {
   readonly client: Client;
   readonly pooled: PooledConnection;
-  readonly round: Round | undefined;
+  readonly operation: Operation;
   readonly context: CallContext;
-  readonly work: Work;
 }
 
 /** Most requests one server has underway. */
@@ -95,56 +85,76 @@ export class Requests {
     }
   }
 
-  /** Makes one request for a caller. Most take the short way: the connection for everyone is up, and nothing can be asked on it. */
-  make(given: Round | undefined, context: CallContext, work: Work): Awaitable<ToolOutcome> {
-    const { parking, pool, isOne, here, useAt } = this.#options;
-    let round = given;
-    if (given !== undefined) {
-      const { state } = given;
+  /**
+   * Makes one request that may have to ask its caller something. Most take the short way: the connection for everyone is up, and
+   * nothing can be asked on it.
+   */
+  call(given: Operation, context: CallContext): Awaitable<Outcome> {
+    const { parking, pool, isOne, here } = this.#options;
+    const { round } = given;
+    let operation = given;
+    if (round !== undefined) {
+      const { state } = round;
       const isParked = isParkedState(state);
       const at = isParked ? state.at : heldAt(state);
-      if (at !== undefined && at !== here) return resumeAt(at, given, { context, work, useAt });
-      if (isParked) return parking.resume(state, given, context);
-      if (at !== undefined) round = arrived(given);
+      if (at !== undefined && at !== here) return this.#resumeAt(at, given, round, context);
+      if (isParked) return parking.resume(state, round, context);
+      if (at !== undefined) operation = { ...given, round: arrived(round) };
     }
     const pooled = isOne ? pool.everyone : pool.find(context);
     const client = pooled?.client;
     if (pooled === undefined || client === undefined || this.#mayPark(pooled, context))
-      return this.#makeLater(round, context, work);
-    const attempt = { client, pooled, round, context, work };
+      return this.#callLater(operation, context);
+    const attempt = { client, pooled, operation, context };
     if (pooled === pool.everyone) return this.#attempt(attempt);
     const { owner, declares } = pooled.audience;
     // A connection that callers share on which nothing can be asked needs no lease: it is only kept open meanwhile.
     if (owner !== undefined || declares.key !== "" || pooled.isEnding)
-      return this.#makeLater(round, context, work);
+      return this.#callLater(operation, context);
     const release = pool.keep(pooled);
     if (context.session !== undefined) pooled.sessions.add(context.session);
-    return this.#attempt(attempt).finally(release);
+    return ending(this.#attempt(attempt), release);
   }
 
-  /** Reads a resource. Only tools have tasks, so the outcome is never one. */
-  read(request: ResourceRequest, context: CallContext): Awaitable<OldOutcome> {
-    return this.make(request.round, context, async ({ resources }, served, round) => {
-      if (resources === undefined) throw lacks(this.#options.server, "resources");
-      return resources.readResource({ ...request, round }, served);
-    }) as Awaitable<OldOutcome>;
+  /** Makes a request that asks nothing, on the connection of the caller's lists. */
+  callListed(operation: Operation, context: CallContext): Promise<Outcome> {
+    return this.useListed(context, ({ client }) => this.#options.send(client, operation, context));
   }
 
-  getPrompt(request: PromptRequest, context: CallContext): Awaitable<OldOutcome> {
-    return this.make(request.round, context, async ({ prompts }, served, round) => {
-      if (prompts === undefined) throw lacks(this.#options.server, "prompts");
-      return prompts.getPrompt({ ...request, round }, served);
-    }) as Awaitable<OldOutcome>;
+  /** Uses the connection of a caller's lists. It is given back at the end; `keep` takes that over. */
+  async useListed<T>(
+    context: CallContext,
+    use: (loan: Loan, keep: () => () => void) => Awaitable<T>,
+  ): Promise<T> {
+    const { pool, toFailure, onEnded } = this.#options;
+    const loan = await pool.lendListed(context, context.signal);
+    const release = (): void => {
+      loan.release();
+      onEnded();
+    };
+    let isKept = false;
+    const keep = (): (() => void) => {
+      isKept = true;
+      return release;
+    };
+    try {
+      const used = await use(loan, keep);
+      if (!isKept) release();
+      return used;
+    } catch (error) {
+      release();
+      throw toFailure(error, loan.pooled.connection);
+    }
   }
 
-  async #makeLater(round: Round | undefined, context: CallContext, work: Work): Promise<ToolOutcome> {
+  async #callLater(operation: Operation, context: CallContext): Promise<Outcome> {
     const { pool, parking, server, isOne } = this.#options;
     if (isOne) await pool.everyone.connection.whenUp(context.signal);
-    const invoke = async (served: CallContext): Promise<ToolOutcome> => {
+    const invoke = async (served: CallContext): Promise<Outcome> => {
       const { client, pooled, release } = await pool.lend(served, served.signal);
       let isOver = false;
       try {
-        const outcome = await this.#attempt({ client, pooled, round, context: served, work });
+        const outcome = await this.#attempt({ client, pooled, operation, context: served });
         isOver = true;
         return outcome;
       } catch (error) {
@@ -165,48 +175,46 @@ export class Requests {
     return pooled?.era !== "modern";
   }
 
-  #attempt(attempt: Attempt): Promise<ToolOutcome> {
+  #attempt(attempt: Attempt): Promise<Outcome> {
     const { server } = this.#options;
-    const { client, round, context, work, pooled } = attempt;
+    const { client, context, pooled } = attempt;
     const holder = context.caller ?? context.session;
     if (this.#underway.refusal(holder) !== undefined) return Promise.reject(tooBusy(server));
-    const unwrapped = round === undefined ? undefined : unwrap(round, client, this.#options);
+    const operation = unwrap(attempt, this.#options);
     this.#underway.add(holder);
     const sent = context.observation?.sent(pooled.era);
-    const over = (outcome: ToolOutcome | undefined, error?: unknown): void => {
+    const over = (outcome: Outcome | undefined, error?: unknown): void => {
       this.#ended(holder);
-      sent?.ended(outcome?.kind === "complete" ? outcome.result : undefined, error);
+      sent?.ended(outcome !== undefined && isResult(outcome) ? outcome.result : undefined, error);
     };
-    const made =
-      unwrapped !== undefined && isHeldState(unwrapped.state)
-        ? this.#held.resume(client, context, unwrapped.state, unwrapped)
-        : work(client, context, unwrapped);
-    return made.then(
-      (outcome) => {
-        over(outcome);
-        return outcome.kind === "complete" ? outcome : passOn(outcome, attempt, this.#options);
-      },
-      (error: unknown) => {
-        if (!this.#options.holdsTasks() || !needsTasks(error) || knowsTasks(context)) {
-          over(undefined, error);
-          return this.#failed(error, attempt);
-        }
-        const again: Work = (able, declaring) => work(able, declaring, unwrapped);
-        return this.#held.begin(client, context, again).then(
-          (outcome) => {
-            over(outcome);
-            return outcome.kind === "complete" ? outcome : passOn(outcome, attempt, this.#options);
-          },
-          (failure: unknown) => {
-            over(undefined, failure);
-            return this.#failed(failure, attempt);
-          },
-        );
-      },
-    );
+    const done = (outcome: Outcome): Outcome => {
+      over(outcome);
+      return isResult(outcome) ? outcome : passOn(outcome, attempt, this.#options);
+    };
+    const failed = (error: unknown): Outcome => {
+      over(undefined, error);
+      return this.#failed(error, attempt);
+    };
+    return this.#send(client, operation, context).then(done, (error: unknown) => {
+      if (!this.#options.holdsTasks() || !needsTasks(error) || knowsTasks(context)) return failed(error);
+      return this.#held.begin(client, operation, context).then(done, failed);
+    });
   }
 
-  #failed(error: unknown, { context, pooled }: Attempt): ToolOutcome {
+  /** Sends one request. A held task that is waited for is looked at again. */
+  #send(client: Client, operation: Operation, context: CallContext): Promise<Outcome> {
+    const { round } = operation;
+    try {
+      if (round !== undefined && isHeldState(round.state))
+        return this.#held.resume(client, operation, context, round.state);
+      const made = this.#options.send(client, operation, context);
+      return isPromise(made) ? made : Promise.resolve(made);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  #failed(error: unknown, { context, pooled }: Attempt): Outcome {
     const { server, toFailure } = this.#options;
     const { isLegacy } = toRelayable(context.capabilities, context.revision);
     const visits = !isLegacy ? toVisits(error, context.capabilities, server) : undefined;
@@ -219,36 +227,37 @@ export class Requests {
     if (this.#underway.held === 0) this.#onIdle?.();
     this.#options.onEnded();
   }
+
+  /** Resumes a call that waits at another replica. */
+  async #resumeAt(at: string, operation: Operation, round: Round, context: CallContext): Promise<Outcome> {
+    const { useAt, send } = this.#options;
+    const outcome = await useAt(
+      at,
+      context,
+      (client) => send(client, { ...operation, round: toRemoteRound(round) }, context),
+      (server) => abandonedCall(server, "the replica that it waited in is gone"),
+    );
+    return outcome.kind === "input_required" ? fromRemoteRound(outcome) : outcome;
+  }
 }
 
-/** Resumes a call that waits at another replica. */
-async function resumeAt(
-  at: string,
-  round: Round,
-  { context, work, useAt }: Pick<Attempt, "context" | "work"> & Pick<RequestsOptions, "useAt">,
-): Promise<ToolOutcome> {
-  const outcome = await useAt(
-    at,
-    context,
-    (client) => work(client, context, toRemoteRound(round)),
-    (server) => abandonedCall(server, "the replica that it waited in is gone"),
-  );
-  return outcome.kind === "input_required" ? fromRemoteRound(outcome) : outcome;
+/** Whether an outcome is the end of a call that became no task. */
+function isResult(outcome: Outcome): outcome is Extract<Outcome, { readonly kind: "complete" }> {
+  return outcome.kind === "complete" && outcome.task === undefined;
 }
 
-/** A resumption as the server of a client takes it. */
-function unwrap(round: Round, client: Client, { here, server }: RequestsOptions): Round | undefined {
+/** An operation as the server of a client takes it. */
+function unwrap({ operation, client }: Attempt, { here, server }: RequestsOptions): Operation {
+  const { round } = operation;
+  if (round === undefined) return operation;
   const isOther = here !== undefined && isRemote(client);
-  return isOther ? toRemoteRound(round) : unwrapState(round, server);
+  return { ...operation, round: isOther ? toRemoteRound(round) : unwrapState(round, server) };
 }
 
 /** An outcome that is not the end, as it leaves the gateway. */
-function passOn(
-  outcome: Exclude<ToolOutcome, { readonly kind: "complete" }>,
-  attempt: Attempt,
-  { here, server, onTask }: RequestsOptions,
-): ToolOutcome {
-  if (outcome.kind === "task") return { kind: "task", task: onTask(outcome.task, attempt) };
+function passOn(outcome: Outcome, attempt: Attempt, { here, server, onTask }: RequestsOptions): Outcome {
+  if (outcome.task !== undefined) return onTask(outcome, attempt);
+  if (outcome.kind !== "input_required") return outcome;
   return here !== undefined && isRemote(attempt.client)
     ? fromRemoteRound(outcome)
     : wrapState(outcome, server);

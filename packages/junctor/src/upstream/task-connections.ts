@@ -1,13 +1,7 @@
-import { type Clock, Quota } from "@junctor/core/async";
+import { type Awaitable, type Clock, Quota } from "@junctor/core/async";
 import type { RpcError } from "@junctor/core/errors";
 import { withoutTasks } from "@junctor/core/mcp";
-import {
-  type CallContext,
-  withContext,
-  type ToolOutcome,
-  type TaskState,
-  hasEnded,
-} from "@junctor/core/provider";
+import { type CallContext, hasTaskEnded, type Outcome, type Task, withContext } from "@junctor/core/provider";
 import { needsTasks } from "./held-task.ts";
 import type { Pool } from "./pool.ts";
 import type { PooledConnection } from "./pooled-connection.ts";
@@ -76,10 +70,7 @@ export class TaskConnections {
    * Makes a call that may become a task. For a caller that has its share of them it is made without tasks, and refused if it needs
    * one.
    */
-  async call(
-    context: CallContext,
-    make: (context: CallContext) => Promise<ToolOutcome>,
-  ): Promise<ToolOutcome> {
+  async call(context: CallContext, make: (context: CallContext) => Awaitable<Outcome>): Promise<Outcome> {
     const refused = this.refusal(context);
     if (refused !== undefined) {
       try {
@@ -92,7 +83,7 @@ export class TaskConnections {
     this.#quota.add(holder);
     try {
       const outcome = await make(context);
-      if (outcome.kind === "task") this.#begin(outcome.task, holder);
+      if (outcome.task !== undefined && !hasTaskEnded(outcome)) this.#begin(outcome.task, holder);
       return outcome;
     } finally {
       this.#quota.give(holder);
@@ -100,15 +91,17 @@ export class TaskConnections {
   }
 
   /** Keeps the connection of a task open while the task counts. */
-  keep({ ref }: TaskState, pooled: PooledConnection): void {
+  keep({ ref }: Task, pooled: PooledConnection): void {
     const task = this.#tasks.get(ref);
     if (task === undefined || task.connection !== undefined) return;
     task.connection = { pooled, client: pooled.client, release: this.#options.pool.keep(pooled) };
   }
 
   /** A caller looked at a task. */
-  noteState(task: TaskState): void {
-    if (hasEnded(task)) this.forget(task.ref);
+  noteState(outcome: Outcome): void {
+    const { task } = outcome;
+    if (task === undefined) return;
+    if (hasTaskEnded(outcome)) this.forget(task.ref);
     else this.#renew(task);
   }
 
@@ -125,14 +118,14 @@ export class TaskConnections {
     for (const ref of this.#tasks.keys()) this.forget(ref);
   }
 
-  #begin(task: TaskState, holder: unknown): void {
-    if (hasEnded(task) || this.#tasks.has(task.ref)) return;
+  #begin(task: Task, holder: unknown): void {
+    if (this.#tasks.has(task.ref)) return;
     this.#quota.add(holder);
     this.#tasks.set(task.ref, { holder, stopTimer: () => {} });
     this.#renew(task);
   }
 
-  #renew({ ref, ttlMs }: TaskState): void {
+  #renew({ ref, ttlMs }: Task): void {
     const task = this.#tasks.get(ref);
     if (task === undefined) return;
     task.stopTimer();

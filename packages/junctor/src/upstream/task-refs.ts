@@ -16,8 +16,8 @@ export function splitAddress(ref: string): { readonly at: string | undefined; re
 }
 
 /** The ref of a server's own task, as the server of a client knows it. Another replica knows it by the ref that callers have. */
-export function toServerRef(ref: string, client: Client): string {
-  return isRemote(client) ? toRemoteTaskId(prefixes.own + ref) : ref;
+export function toServerRef(tool: string, ref: string, client: Client): string {
+  return isRemote(client) ? toRemoteTaskId(tool, prefixes.own + ref) : ref;
 }
 
 /** The reverse of {@link toServerRef}. */

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import type { Client } from "../../../client/src/client/client.ts";
+import { fromFacets } from "../../../core/src/provider/adapters.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
+import type { Outcome } from "../../../core/src/provider/provider.ts";
 import type { TaskState } from "../../../core/src/provider/task.ts";
-import { createMemoryTasks } from "../../../server/src/registry/memory-tasks.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import type { PooledConnection } from "./pooled-connection.ts";
 import { TaskConnections } from "./task-connections.ts";
@@ -15,6 +16,11 @@ const taskOf = (ref: string): TaskState => ({
   updatedAt: 0,
   ttlMs: null,
   pollMs: 0,
+});
+
+const workingOf = (ref: string): Outcome & { readonly task: TaskState } => ({
+  kind: "working",
+  task: taskOf(ref),
 });
 
 test("a caller that watches many tasks has a server asked 100 times a second, and delays no other caller", async () => {
@@ -33,16 +39,17 @@ test("a caller that watches many tasks has a server asked 100 times a second, an
     server: "it",
     clock,
     connections,
-    use: (_ref, _context, use) => use(client),
-    useAt: (_at, _context, use) => use(client),
+    use: async (_ref, _context, use) => use(client),
+    useAt: async (_at, _context, use) => use(client),
     isProcess: false,
-    hosted: createMemoryTasks({ clock }),
+    hosted: fromFacets({ listTools: () => [], callTool: () => Promise.reject(new Error("no tools")) }),
     toFailure: (error) => error,
   });
+  const watch = async (ref: string, caller: string): Promise<() => void> =>
+    tasks.watch({ part: "tools", name: "x", ref }, createCallContext({ caller }), () => {});
   const stops: (() => void)[] = [];
-  for (let count = 0; count < 1000; count++)
-    stops.push(await tasks.watch!(`m:g${count}`, createCallContext({ caller: "greedy" }), () => {}));
-  stops.push(await tasks.watch!("m:m", createCallContext({ caller: "modest" }), () => {}));
+  for (let count = 0; count < 1000; count++) stops.push(await watch(`m:g${count}`, "greedy"));
+  stops.push(await watch("m:m", "modest"));
   Object.assign(looks, { greedy: 0, modest: 0 });
   await clock.advance(60_000);
   expect(looks.greedy).toBeGreaterThan(3000);
@@ -65,9 +72,9 @@ test("a caller with many tasks leaves room for another caller's, and for the con
   const connections = new TaskConnections({ server: "it", pool, clock: createVirtualClock() });
   const connection = {} as PooledConnection;
   const begin = async (ref: string, caller: string): Promise<void> => {
-    const task = taskOf(ref);
-    await connections.call(createCallContext({ caller }), async () => ({ kind: "task", task }));
-    connections.keep(task, connection);
+    const working = workingOf(ref);
+    await connections.call(createCallContext({ caller }), async () => working);
+    connections.keep(working.task, connection);
   };
   while (connections.refusal(createCallContext({ caller: "greedy" })) === undefined)
     await begin(`g${connections.size}`, "greedy");
@@ -87,9 +94,9 @@ test("tasks of a process that has ended do not count", async () => {
   const context = createCallContext({ caller: "ada" });
   const connection = { client: {} } as PooledConnection;
   while (connections.refusal(context) === undefined) {
-    const task = taskOf(`t${connections.size}`);
-    await connections.call(context, async () => ({ kind: "task", task }));
-    connections.keep(task, connection);
+    const working = workingOf(`t${connections.size}`);
+    await connections.call(context, async () => working);
+    connections.keep(working.task, connection);
   }
   connection.client = {} as Client;
   expect(connections.refusal(context)).toBeUndefined();

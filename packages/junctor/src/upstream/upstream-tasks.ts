@@ -1,16 +1,23 @@
 import { createHash } from "node:crypto";
 import type { Client } from "@junctor/client";
 import { followTask } from "@junctor/client/internal";
-import { type Awaitable, type Clock, sleep } from "@junctor/core/async";
-import { NotFoundError, UpstreamError } from "@junctor/core/errors";
+import { andThen, type Awaitable, type Clock, settled, sleep, tryThen } from "@junctor/core/async";
+import { NotFoundError, type RpcError, UpstreamError } from "@junctor/core/errors";
 import {
   type CallContext,
+  createOperation,
+  fromTaskState,
+  hasTaskEnded,
+  type Notice,
+  type Operation,
+  type Outcome,
+  type Provider,
+  type Target,
+  toTaskState,
   withContext,
-  hasEnded,
-  type TaskProvider,
-  type TaskState,
 } from "@junctor/core/provider";
 import { fromRemoteTaskId, isRemote, toRemoteTaskId } from "../cluster/index.ts";
+import { toProvider } from "./client-provider.ts";
 import type { TaskConnections } from "./task-connections.ts";
 import { fromServerRef, prefixes, splitAddress, toServerRef, withAddress } from "./task-refs.ts";
 import type { UseAt } from "./use-at.ts";
@@ -22,13 +29,6 @@ const maxEnds = 16_384;
 /** A caller that watches many tasks of a server has each looked at more rarely: all of them together 100 times a second at most. */
 const lookMs = 10;
 
-/** Uses the client of a task, or of the caller's connection. */
-export type UseTask = <T>(
-  ref: string,
-  context: CallContext,
-  use: (client: Client) => Promise<T>,
-) => Promise<T>;
-
 /** Where a task is: at another replica, hosted here, or at the server. `own` is its ref there. */
 type FoundTask =
   | { readonly kind: "elsewhere"; readonly at: string }
@@ -37,10 +37,11 @@ type FoundTask =
 interface UpstreamTasksOptions {
   readonly server: string;
   readonly clock: Clock;
-  readonly use: UseTask;
+  /** Uses the client of a task, or of the caller's connection. */
+  readonly use: <T>(ref: string, context: CallContext, use: (client: Client) => Awaitable<T>) => Promise<T>;
   readonly connections: TaskConnections;
   /** The tasks that the gateway hosts. */
-  readonly hosted: TaskProvider;
+  readonly hosted: Provider;
   /** The error that a caller gets for an error of the server. */
   readonly toFailure: (error: unknown) => unknown;
   /** Whether tasks of the server end with one process of it. */
@@ -51,11 +52,14 @@ interface UpstreamTasksOptions {
 }
 
 /** The tasks of a server behind the gateway. */
-export interface UpstreamTasks extends TaskProvider {
+export interface UpstreamTasks {
   /** A task that the server of a client made of a call, as callers of the gateway know it. */
-  created(task: TaskState, client: Client): TaskState;
+  created(outcome: Outcome, client: Client): Outcome;
   /** The same for one that the gateway hosts. */
-  hosted(task: TaskState): TaskState;
+  hosted(outcome: Outcome): Outcome;
+  /** Serves an operation of a task at the home of the task. */
+  call(operation: Operation, context: CallContext): Awaitable<Outcome>;
+  watch(target: Target, context: CallContext, listener: (notice: Notice) => void): Awaitable<() => void>;
 }
 
 export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTasks {
@@ -63,8 +67,8 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
   const assertUnchanged = createEnds(server);
   /** How many tasks each caller watches. */
   const watching = new Map<string | undefined, number>();
-  const withFailure = (task: TaskState): TaskState =>
-    task.status === "failed" ? withError(task, toFailure(task.error)) : task;
+  const withFailure = (outcome: Outcome): Outcome =>
+    outcome.kind === "failed" ? { ...outcome, error: toFailure(outcome.error) as RpcError } : outcome;
   const find = (ref: string): FoundTask => {
     const { at, local } = splitAddress(ref);
     if (at !== undefined && at !== here) return { kind: "elsewhere", at };
@@ -72,79 +76,86 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
       return { kind: "hosted", own: local.slice(prefixes.hosted.length) };
     return { kind: "own", own: local.slice(prefixes.own.length) };
   };
-  const at = <T>(
-    ref: string,
+
+  /** Looks at a task of the server. One that the server does not know any more counts no longer. */
+  const lookBy = (
+    client: Client,
+    operation: Operation,
+    own: string,
     context: CallContext,
-    work: (tasks: TaskProvider, ownRef: string, client?: Client) => T | Promise<T>,
-  ): Promise<T> | T => {
+  ): Awaitable<Outcome> =>
+    tryThen(
+      () => settled(toProvider(client).call(operation, context)),
+      (outcome) => {
+        const seen = withRef(outcome, fromServerRef(outcome.task?.ref ?? "", client));
+        connections.noteState(seen);
+        assertUnchanged(seen);
+        return withFailure(seen);
+      },
+      (error) => {
+        if (error instanceof NotFoundError) connections.forget(own);
+        throw error;
+      },
+    );
+
+  const call: UpstreamTasks["call"] = (operation, context) => {
+    const { name: tool, ref = "" } = operation;
     const found = find(ref);
-    if (found.kind === "hosted") return work(hosted, found.own);
-    const workBy = async (client: Client, own: string): Promise<T> => {
-      if (client.tasks === undefined) throw new NotFoundError("task", ref);
-      return work(client.tasks, own, client);
-    };
+    const named = (outcome: Outcome): Outcome => withRef(outcome, ref);
+    if (found.kind === "hosted")
+      return andThen(settled(hosted.call({ ...operation, ref: found.own }, context)), named);
     if (found.kind === "elsewhere")
-      return useAt(found.at, context, (client) => workBy(client, toRemoteTaskId(ref)));
-    return use(found.own, context, (client) => workBy(client, toServerRef(found.own, client)));
-  };
-  /** Looks at a task; one that its server does not know any more counts no longer. */
-  const lookAt = async (ref: string, look: () => Awaitable<TaskState>): Promise<TaskState> => {
-    try {
-      return await look();
-    } catch (error) {
-      const found = find(ref);
-      if (error instanceof NotFoundError && found.kind === "own") connections.forget(found.own);
-      throw error;
-    }
-  };
-  const get = async (ref: string, context: CallContext): Promise<TaskState> => {
-    const isOwn = find(ref).kind === "own";
-    return at(ref, context, async (tasks, own, client) => {
-      const found = await lookAt(ref, () => tasks.get(own, context));
-      if (!isOwn || client === undefined) return { ...found, ref };
-      const task = { ...found, ref: fromServerRef(found.ref, client) };
-      connections.noteState(task);
-      assertUnchanged(task);
-      return { ...withFailure(task), ref };
+      return useAt(found.at, context, (client) =>
+        toProvider(client).call({ ...operation, ref: toRemoteTaskId(tool, ref) }, context),
+      ).then(named);
+    const done = use(found.own, context, (client) => {
+      const sent = { ...operation, ref: toServerRef(tool, found.own, client) };
+      if (operation.method === "tasks/get") return lookBy(client, sent, found.own, context);
+      return toProvider(client).call(sent, context);
+    }).then(named);
+    // Its caller need not look at it again, and it counts until it was seen to have ended.
+    if (operation.method !== "tasks/cancel") return done;
+    return done.then(async (outcome) => {
+      await Promise.resolve(call(toLook(operation), context)).catch(() => {});
+      return outcome;
     });
   };
+
   return {
-    created: (task, client) => {
+    call,
+    created: (outcome, client) => {
+      const { ref } = outcome.task ?? { ref: "" };
       // The replica of its process named it, and checked it.
-      if (isRemote(client)) return { ...task, ref: fromRemoteTaskId(task.ref) };
-      if (task.ref.length > maxIdLength) {
-        const text = `${server} began a task with an id of ${task.ref.length} characters; the limit is ${maxIdLength}.`;
+      if (isRemote(client)) return withRef(outcome, fromRemoteTaskId(ref));
+      if (ref.length > maxIdLength) {
+        const text = `${server} began a task with an id of ${ref.length} characters; the limit is ${maxIdLength}.`;
         throw new UpstreamError("failed", text, { server, delivery: "outcome_unknown" });
       }
-      const ref = withAddress(prefixes.own + task.ref, isProcess ? here : undefined);
-      return { ...withFailure(task), ref };
+      return withRef(withFailure(outcome), withAddress(prefixes.own + ref, isProcess ? here : undefined));
     },
-    hosted: (task) => ({ ...task, ref: withAddress(prefixes.hosted + task.ref, here) }),
-    get,
-    update: async (ref, answers, context) =>
-      at(ref, context, (tasks, own) => tasks.update(own, answers, context)),
-    cancel: async (ref, context) => {
-      await at(ref, context, (tasks, own) => tasks.cancel(own, context));
-      // Its caller need not look at it again, and it counts until it was seen to have ended.
-      if (find(ref).kind === "own") await get(ref, context).catch(() => {});
-    },
-    watch: async (ref, context, listener) => {
+    hosted: (outcome) => withRef(outcome, withAddress(prefixes.hosted + (outcome.task?.ref ?? ""), here)),
+    watch: (target, context, listener) => {
+      const { ref = "" } = target;
       const found = find(ref);
-      if (found.kind !== "hosted") return watch(ref, context, listener);
-      return hosted.watch?.(found.own, context, (task) => listener({ ...task, ref })) ?? (() => {});
+      const tell = (outcome: Outcome): void => listener({ kind: "task", outcome: withRef(outcome, ref) });
+      if (found.kind !== "hosted" || hosted.watch === undefined) return watch(target, context, tell);
+      return hosted.watch({ ...target, ref: found.own }, context, (notice) => {
+        if (notice.kind === "task") tell(notice.outcome);
+      });
     },
   };
 
   /** Looks at a task again and again. Servers need not tell of their tasks. */
   async function watch(
-    ref: string,
+    target: Target,
     context: CallContext,
-    listener: (task: TaskState) => void,
+    tell: (outcome: Outcome) => void,
   ): Promise<() => void> {
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
     const own = withContext(context, { signal });
-    const first = await get(ref, own);
+    const get = (): Promise<Outcome> => Promise.resolve().then(() => call(toLook(target), own));
+    const first = await get();
     let lastText = toText(first);
     const { caller } = context;
     watching.set(caller, (watching.get(caller) ?? 0) + 1);
@@ -153,14 +164,15 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
       if (others > 0) watching.set(caller, others);
       else watching.delete(caller);
     };
-    void followTask(first, {
-      get: () => get(ref, own),
+    void followTask(toTaskState(first), {
+      get: async () => toTaskState(await get()),
       wait: (ms) => sleep(Math.max(ms, (watching.get(caller) ?? 0) * lookMs), clock, signal),
       isGivenUp: () => signal.aborted,
       answered: new Set(),
-      onState: (task) => {
-        const text = toText(task);
-        if (text !== lastText) listener(task);
+      onState: (state) => {
+        const outcome = fromTaskState(state);
+        const text = toText(outcome);
+        if (text !== lastText) tell(outcome);
         lastText = text;
       },
     })
@@ -170,39 +182,47 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
   }
 }
 
+/** The operation that looks at a task. */
+function toLook({ name, ref }: Target): Operation {
+  return createOperation("tasks/get", name, { ref });
+}
+
+/** An outcome whose task has another name. */
+function withRef(outcome: Outcome, ref: string): Outcome {
+  return outcome.task === undefined ? outcome : { ...outcome, task: { ...outcome.task, ref } };
+}
+
 /** Remembers how tasks ended. A server that says something else later is not believed. */
-function createEnds(server: string): (task: TaskState) => void {
+function createEnds(server: string): (outcome: Outcome) => void {
   const ends = new Map<string, string>();
-  return (task) => {
-    const known = ends.get(task.ref);
-    if (known === undefined && !hasEnded(task)) return;
-    const end = createHash("sha256").update(toText(task)).digest("base64url");
+  return (outcome) => {
+    const { ref } = outcome.task ?? { ref: "" };
+    const known = ends.get(ref);
+    if (known === undefined && !hasTaskEnded(outcome)) return;
+    const end = createHash("sha256").update(toText(outcome)).digest("base64url");
     if (known !== undefined && known !== end) {
       const text = `${server} changed a task after its end.`;
       throw new UpstreamError("failed", text, { server, delivery: "answered" });
     }
-    ends.set(task.ref, end);
+    ends.set(ref, end);
     const [oldest] = ends.keys();
     if (ends.size > maxEnds && oldest !== undefined) ends.delete(oldest);
   };
 }
 
-/** A state as text, to compare it. Its times are left out: a change of those alone is not reported. */
-function toText(task: TaskState): string {
-  const { status, message } = task;
-  switch (task.status) {
-    case "completed":
-      return JSON.stringify([status, message, task.result.text]);
+/** The state of a task as text, to compare it. Its times are left out: a change of those alone is not reported. */
+function toText(outcome: Outcome): string {
+  const { kind, task } = outcome;
+  const facts: readonly unknown[] = [kind, task?.message];
+  switch (outcome.kind) {
+    case "complete":
+      return JSON.stringify([...facts, outcome.result.text]);
     case "failed":
-      return JSON.stringify([status, message, task.error.message, task.error.rpcCode]);
+      return JSON.stringify([...facts, outcome.error.message, outcome.error.rpcCode]);
     case "input_required":
-      return JSON.stringify([status, message, task.asks]);
+      return JSON.stringify([...facts, outcome.asks]);
     case "working":
     case "cancelled":
-      return JSON.stringify([status, message]);
+      return JSON.stringify(facts);
   }
-}
-
-function withError(task: Extract<TaskState, { status: "failed" }>, error: unknown): TaskState {
-  return { ...task, error: error as typeof task.error };
 }

@@ -94,7 +94,10 @@ function make(config: Partial<ServerConfig> = {}): Made {
       await turn();
     },
     call: async (context = {}) =>
-      upstream.callTool({ name: "x", arguments: RawJson.fromText("{}") }, createCallContext(context)),
+      upstream.provider.callTool(
+        { name: "x", arguments: RawJson.fromText("{}") },
+        createCallContext(context),
+      ),
   };
 }
 
@@ -295,7 +298,7 @@ describe("a lazy server", () => {
     const made = make({ start: "lazy", idleStopMs: 1000 });
     void made.upstream.start();
     await made.comeUp({ watch: () => Promise.resolve(() => {}) });
-    const stop = await made.upstream.resources.watch?.("x:1", createCallContext());
+    const stop = await made.upstream.provider.resources?.watch?.("x:1", createCallContext());
     await made.clock.advance(5000);
     expect(made.upstream.health.kind).toBe("up");
     stop?.();

@@ -1,16 +1,24 @@
 import type { Client, ConnectOptions } from "@junctor/client";
 import { QuestionHabits } from "@junctor/client/internal";
-import { type Awaitable, type Clock, systemClock } from "@junctor/core/async";
-import { UpstreamError } from "@junctor/core/errors";
+import { andThen, type Awaitable, type Clock, systemClock } from "@junctor/core/async";
+import { NotFoundError, RpcError, rpcCodes, UpstreamError } from "@junctor/core/errors";
 import type { ListPart } from "@junctor/core/fit";
-import type { CacheHints } from "@junctor/core/mcp";
-import type {
-  CallContext,
-  OldChange,
-  CallerInfo,
-  OldProvider,
-  ToolCall,
-  ToolOutcome,
+import { extensionIds, type Items, methods, type Part } from "@junctor/core/mcp";
+import {
+  type CallContext,
+  type CallerInfo,
+  type Change,
+  fromFacets,
+  type Listing,
+  type Notice,
+  type Offers,
+  type OldChange,
+  type OldProvider,
+  type Operation,
+  type Outcome,
+  type Provider,
+  type Target,
+  withFacets,
 } from "@junctor/core/provider";
 import { createMemoryTasks } from "@junctor/server";
 import type { MemoryTasks } from "@junctor/server/internal";
@@ -19,6 +27,7 @@ import { isRemote } from "../cluster/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import type { Words } from "../log/index.ts";
 import { Audiences } from "./audience.ts";
+import { toProvider } from "./client-provider.ts";
 import { createConnectionFactory } from "./connection-factory.ts";
 import type { Connection } from "./connection.ts";
 import {
@@ -28,17 +37,17 @@ import {
   measureAnswer,
   type ConnectionStatus,
 } from "./health.ts";
-import { knowsTasks } from "./held-task.ts";
+import { knowsTasks, lacks } from "./held-task.ts";
 import { hostTask, taskSupportOf } from "./hosted-task.ts";
-import type { Listed } from "./known-lists.ts";
+import { type Listed, toListing } from "./known-lists.ts";
 import type { ListKind } from "./list-keeper.ts";
-import { Pool } from "./pool.ts";
+import { type Loan, Pool } from "./pool.ts";
 import type { PooledConnection } from "./pooled-connection.ts";
 import { Requests } from "./requests.ts";
+import { createSkillList } from "./skill-list.ts";
 import type { StartSlots } from "./start-slots.ts";
 import { TaskConnections } from "./task-connections.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
-import { createUpstreamFacets } from "./upstream-facets.ts";
 import { UpstreamLists } from "./upstream-lists.ts";
 import { createUpstreamTasks, type UpstreamTasks } from "./upstream-tasks.ts";
 import { createUseAt, type OtherReplicas } from "./use-at.ts";
@@ -89,24 +98,23 @@ interface UpstreamOptions {
  * A server behind the gateway, as a provider: kept alive, with its last good lists, on as many connections as its callers need.
  *
  * It has many members because it is the front of four parts, which do the work: the pool of its connections, its lists, its
- * requests and its other facets.
+ * requests and its tasks.
  */
-export class Upstream implements OldProvider, AsyncDisposable {
+export class Upstream implements Provider, AsyncDisposable {
   /** Settings that only change how things are listed may be replaced while the server runs. */
   config: ServerConfig;
-  readonly resources: NonNullable<OldProvider["resources"]>;
-  readonly prompts: NonNullable<OldProvider["prompts"]>;
-  readonly completion: NonNullable<OldProvider["completion"]>;
-  readonly tasks: UpstreamTasks;
-  readonly skills: NonNullable<OldProvider["skills"]>;
-  readonly methods: NonNullable<OldProvider["methods"]>;
+  /** The same with facets. */
+  readonly provider: OldProvider;
   readonly pool: Pool;
   readonly #options: UpstreamOptions;
   readonly #clock: Clock;
   readonly #lists: UpstreamLists;
   readonly #requests: Requests;
   readonly #habits: QuestionHabits;
+  readonly #skills: (context: CallContext) => Promise<Listing<Items["skills"]>>;
+  readonly #tasks: UpstreamTasks;
   readonly #taskConnections: TaskConnections;
+  readonly #listeners = new Set<(change: Change) => void>();
   readonly #hosted: MemoryTasks;
   #isClosed = false;
   #stopIdle: (() => void) | undefined;
@@ -128,7 +136,11 @@ export class Upstream implements OldProvider, AsyncDisposable {
       onWaiting,
       createConnection: createConnectionFactory({ ...options, clock, habits: this.#habits }),
       known: predecessor?.isListed === true ? predecessor.listedFor() : options.remembered,
-      onListed: (pooled, changed) => onChange({ kind: "listed", changed, pooled }),
+      onListed: (pooled, changed) => {
+        for (const part of changed)
+          for (const listener of this.#listeners) listener({ part, isFor: pooled.isFor });
+        onChange({ kind: "listed", changed, pooled });
+      },
       onResource: (pooled, uri) => onChange({ kind: "resource", uri, pooled }),
       onUp: () => this.#restLater(),
       onHealth: (pooled, health, cause) => {
@@ -147,7 +159,6 @@ export class Upstream implements OldProvider, AsyncDisposable {
       if (isDoubtful(error)) connection.doubt();
       return toUpstreamError(server, error, options.hide);
     };
-    const hooks = { toFailure, onEnded: () => this.#restLater() };
     const useAt = createUseAt(server, options.elsewhere, (error) => toFailure(error, everyone.connection));
     const taskConnections = new TaskConnections({ server, pool, clock });
     const common = { server, clock, pool, useAt, here: options.elsewhere?.here };
@@ -160,51 +171,48 @@ export class Upstream implements OldProvider, AsyncDisposable {
       holdsTasks: () => this.config.tasks === "hold",
       maxTotalMs: config.maxTotalMs,
       taskConnections,
-      onTask: (task, { client, pooled }) => {
-        const known = tasks.created(task, client);
+      send: (client, operation, context) => this.#send(client, operation, context),
+      onTask: (outcome, { client, pooled }) => {
+        const known = tasks.created(outcome, client);
         // Another replica keeps its own connections.
-        if (isProcess && !isRemote(client)) taskConnections.keep(task, pooled);
+        if (isProcess && outcome.task !== undefined && !isRemote(client))
+          taskConnections.keep(outcome.task, pooled);
         return known;
       },
-      ...hooks,
-    });
-    const watchesForAll = config.sharing === "shared";
-    const facets = createUpstreamFacets({
-      ...common,
-      lists,
-      requests,
-      watchesForAll,
-      taskConnections,
-      ...hooks,
+      toFailure,
+      onEnded: () => this.#restLater(),
     });
     const tasks = createUpstreamTasks({
       ...common,
-      use: facets.useTask,
+      use: async (ref, context, use) => {
+        const kept = taskConnections.find(ref);
+        if (kept?.client === undefined) return requests.useListed(context, ({ client }) => use(client));
+        try {
+          return await use(kept.client);
+        } catch (error) {
+          throw toFailure(error, kept.connection);
+        }
+      },
       isProcess,
       connections: taskConnections,
-      hosted,
+      hosted: toHome(hosted),
       toFailure: (error) => toUpstreamError(server, error, options.hide),
     });
     this.pool = pool;
     this.#lists = lists;
     this.#requests = requests;
-    this.resources = facets.resources;
-    this.prompts = facets.prompts;
-    this.completion = facets.completion;
-    this.tasks = tasks;
+    this.#skills = createSkillList({ clock, pool, requests });
+    this.#tasks = tasks;
     this.#taskConnections = taskConnections;
-    this.skills = facets.skills;
-    this.methods = facets.methods;
     this.#hosted = hosted;
+    this.provider = Object.defineProperties(withFacets(this), {
+      mayHear: { value: mayHear },
+      cacheHints: { get: () => this.listedFor().hints },
+    });
   }
 
   get name(): string {
     return this.config.name;
-  }
-
-  /** Itself. Of a server of this process, the provider is another object. */
-  get provider(): OldProvider {
-    return this;
   }
 
   /** The health of the connection for everyone. */
@@ -273,52 +281,97 @@ export class Upstream implements OldProvider, AsyncDisposable {
     return new UpstreamError("unavailable", text, { server: this.name, delivery: "not_sent" });
   }
 
-  /** A caller hears the announcements of its own connection; those of the connection for everyone only where its own connection lists or watches nothing. */
-  mayHear({ connection, kind }: OldChange, caller: CallerInfo): boolean {
-    const own = this.pool.find(caller);
-    if (connection === undefined || own === connection) return true;
-    if (connection !== this.pool.everyone) return false;
-    return kind === "resource" ? own?.watchesElsewhere !== false : own?.lists.isListed !== true;
+  list<P extends Part>(part: P, context: CallContext): Awaitable<Listing<Items[P]>>;
+  list(part: Part, context: CallContext): Awaitable<Listing<object>> {
+    if (part === "skills") return this.#skills(context);
+    return andThen(this.#lists.beginListing(context, part), () => toListing(this.listedFor(context), part));
   }
 
-  get cacheHints(): CacheHints {
-    return this.listedFor().hints;
+  /** Resumes what waits for its caller, looks for the home of a task, and sends anything else on the connection of its caller. */
+  call(operation: Operation, context: CallContext): Awaitable<Outcome> {
+    if (operation.ref !== undefined) return this.#tasks.call(operation, context);
+    const row = methods.get(operation.method);
+    if (row !== undefined && row.asks !== true) return this.#requests.callListed(operation, context);
+    return this.#isHosted(operation, context)
+      ? this.#tasks.hosted(
+          hostTask(this.#hosted, context, (served) => this.#requests.call(operation, served)),
+        )
+      : this.#requests.call(operation, context);
   }
 
-  listTools(context: CallContext): Awaitable<Listed["tools"]> {
-    return this.#lists.list(context, "tools");
+  /** A resource is watched on the caller's connection, once for all its callers. */
+  watch(target: Target, context: CallContext, listener: (notice: Notice) => void): Awaitable<() => void> {
+    if (target.ref !== undefined) return this.#tasks.watch(target, context, listener);
+    return this.#requests.useListed(context, async (loan, keep) => {
+      const stop = await this.#watchOn(loan, target.name, context, listener);
+      const release = keep();
+      return () => {
+        stop();
+        release();
+      };
+    });
   }
 
-  callTool(call: ToolCall, context: CallContext): Awaitable<ToolOutcome> {
-    const declares = context.capabilities.extensions !== undefined && knowsTasks(context);
-    if (declares && this.pool.find(context)?.client?.callOldTask !== undefined) {
-      const isTask = taskSupportOf(this.listedFor(context).tools, call.name) !== undefined;
-      if (isTask && this.#taskConnections.refusal(context) === undefined)
-        return { kind: "task", task: this.tasks.hosted(hostTask(this.#hosted, context, this.#make(call))) };
+  offers(): Offers {
+    return everything;
+  }
+
+  onChange(listener: (change: Change) => void): () => void {
+    const heard = (change: Change): void => listener(change);
+    this.#listeners.add(heard);
+    return () => void this.#listeners.delete(heard);
+  }
+
+  /** Whether the gateway makes a task of a call, for a caller that knows tasks and a server that knows those of 2025-11-25. */
+  #isHosted({ method, name }: Operation, context: CallContext): boolean {
+    if (context.capabilities.extensions === undefined || method !== "tools/call" || !knowsTasks(context))
+      return false;
+    if (this.pool.find(context)?.client?.callOldTask === undefined) return false;
+    const isTask = taskSupportOf(this.listedFor(context).tools, name) !== undefined;
+    return isTask && this.#taskConnections.refusal(context) === undefined;
+  }
+
+  /** Sends an operation by a client. A tool that a 2025-11-25 server runs as a task only is called as one, and waited for. */
+  #send(client: Client, operation: Operation, context: CallContext): Awaitable<Outcome> {
+    const provider = toProvider(client);
+    const { method, name } = operation;
+    if (method !== "tools/call") {
+      const isOfExtension = methods.get(method)?.extension !== undefined;
+      if (!isOfExtension && !provider.offers(context).serves(method)) throw lacks(this.name, method);
+      return provider.call(operation, context);
     }
-    return this.#make(call)(context);
+    const declares = context.capabilities.extensions !== undefined && knowsTasks(context);
+    const callOldTask = client.callOldTask?.bind(client);
+    if (callOldTask === undefined) {
+      // The replica of its process counts the tasks.
+      if (!declares || isRemote(client)) return provider.call(operation, context);
+      return this.#taskConnections.call(context, (able) => provider.call(operation, able));
+    }
+    const support = taskSupportOf(this.listedFor(context).tools, name);
+    const refused = support === undefined ? undefined : this.#taskConnections.refusal(context);
+    if (support === "required" && refused !== undefined) throw refused;
+    const isTask = support === "required" || (support === "optional" && declares && refused === undefined);
+    if (!isTask) return provider.call(operation, context);
+    return this.#taskConnections.call(context, (able) => callOldTask(operation, able));
   }
 
-  /** Makes a call. A tool that a 2025-11-25 server runs as a task only is called as one, and waited for. */
-  #make(call: ToolCall): (context: CallContext) => Promise<ToolOutcome> | ToolOutcome {
-    return (context) =>
-      this.#requests.make(call.round, context, (client, served, round) => {
-        const made = round === call.round ? call : { ...call, round };
-        const declares = served.capabilities.extensions !== undefined && knowsTasks(served);
-        const callOldTask = client.callOldTask?.bind(client);
-        if (callOldTask === undefined) {
-          // The replica of its process counts the tasks.
-          if (!declares || isRemote(client)) return client.callTool(made, served);
-          return this.#taskConnections.call(served, (able) => client.callTool(made, able));
-        }
-        const support = taskSupportOf(this.listedFor(context).tools, call.name);
-        const refused = support === undefined ? undefined : this.#taskConnections.refusal(served);
-        if (support === "required" && refused !== undefined) return Promise.reject(refused);
-        const isTask =
-          support === "required" || (support === "optional" && declares && refused === undefined);
-        if (!isTask) return client.callTool(made, served);
-        return this.#taskConnections.call(served, (able) => callOldTask(made, able));
-      });
+  async #watchOn(
+    { client, pooled }: Loan,
+    uri: string,
+    { signal }: CallContext,
+    listener: (notice: Notice) => void,
+  ): Promise<() => void> {
+    const { everyone } = this.pool;
+    try {
+      return await pooled.watches.add(uri, client, listener);
+    } catch (error) {
+      // Some servers watch for modern clients only, though they speak to legacy ones too.
+      const isUnknown = error instanceof RpcError && error.rpcCode === rpcCodes["rpc.method_not_found"];
+      const isLess = isUnknown || error instanceof NotFoundError;
+      if (pooled === everyone || !isLess || this.config.sharing !== "shared") throw error;
+    }
+    pooled.watchesElsewhere = true;
+    return everyone.watches.add(uri, await everyone.connection.whenUp(signal), listener);
   }
 
   /** How long it takes to answer a request that gives it no work; undefined when it does not within `timeoutMs`. */
@@ -352,4 +405,23 @@ export class Upstream implements OldProvider, AsyncDisposable {
       if (!isUsed) void this.pool.everyone.connection.rest();
     });
   }
+}
+
+/** A server may turn out to have anything, whatever its connection for everyone was told. */
+export const everything: Offers = {
+  serves: () => true,
+  extensions: { [extensionIds.skills]: { directoryRead: true }, [extensionIds.tasks]: {} },
+};
+
+/** Asks a change of an upstream whom it is for, where changes do not say so themselves. */
+export function mayHear({ connection }: OldChange, caller: CallerInfo): boolean {
+  return (connection as PooledConnection["isFor"] | undefined)?.(caller) !== false;
+}
+
+/** Tasks that the gateway hosts, as the provider that has them. */
+function toHome(hosted: MemoryTasks): Provider {
+  const callTool = ({ name }: { readonly name: string }): never => {
+    throw new NotFoundError("tool", name);
+  };
+  return fromFacets({ listTools: () => [], callTool, tasks: hosted });
 }

@@ -1,5 +1,5 @@
 import type { Client } from "@junctor/client";
-import { waitFor } from "@junctor/core/async";
+import { type Awaitable, waitFor } from "@junctor/core/async";
 import type { UpstreamError } from "@junctor/core/errors";
 import type { CallContext } from "@junctor/core/provider";
 import { abandonedTask, toCallerError } from "../bridge/index.ts";
@@ -12,7 +12,7 @@ import type { Cluster } from "../cluster/index.ts";
 export type UseAt = <T>(
   at: string,
   context: CallContext,
-  use: (client: Client) => Promise<T>,
+  use: (client: Client) => Awaitable<T>,
   gone?: (server: string) => UpstreamError,
 ) => Promise<T>;
 

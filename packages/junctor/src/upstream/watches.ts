@@ -1,10 +1,13 @@
 import type { Client } from "@junctor/client";
 import { NotFoundError } from "@junctor/core/errors";
-import { createCallContext } from "@junctor/core/provider";
+import { createCallContext, type Notice } from "@junctor/core/provider";
+import { toProvider } from "./client-provider.ts";
+
+type Listener = (notice: Notice) => void;
 
 /** A resource that is watched. */
 interface Watched {
-  count: number;
+  readonly listeners: Set<Listener>;
   /** The server was started anew and did not agree again. */
   isRefused: boolean;
   /** Resolves with the function that ends the watch on the server; rejects when the server refused. */
@@ -21,35 +24,40 @@ export class Watches {
     return this.#watched.size;
   }
 
-  async add(uri: string, client: Client): Promise<() => void> {
-    const entry = this.#watched.get(uri) ?? { count: 0, isRefused: false, stop: watch(uri, client) };
+  /** Watches a resource, and what lies below it, until the returned function is called. */
+  async add(uri: string, client: Client, listener: Listener = () => {}): Promise<() => void> {
+    const entry = this.#watched.get(uri) ?? begin(uri, client);
     if (entry.isRefused) this.#ask(uri, entry, client);
     this.#watched.set(uri, entry);
-    entry.count++;
+    // A function of its own for each watch: one listener may watch twice.
+    const hear: Listener = (notice) => listener(notice);
+    entry.listeners.add(hear);
+    const stop = (): void => {
+      if (entry.listeners.delete(hear)) this.#leave(uri, entry);
+    };
     try {
       await entry.stop;
     } catch (error) {
-      this.#remove(uri, entry);
+      stop();
       throw error;
     }
-    let isWatching = true;
-    return () => {
-      if (isWatching) this.#remove(uri, entry);
-      isWatching = false;
-    };
+    return stop;
   }
 
   /** The server is another: everything is asked for anew, and everything may have changed. */
   renew(client: Client): void {
     for (const [uri, entry] of this.#watched) {
       this.#ask(uri, entry, client);
-      const missed = (): void => this.onMissed(uri);
+      const missed = (): void => {
+        tell(entry, { kind: "updated", uri });
+        this.onMissed(uri);
+      };
       entry.stop.then(missed, missed);
     }
   }
 
   #ask(uri: string, entry: Watched, client: Client): void {
-    const stop = watch(uri, client);
+    const stop = watch(uri, client, entry);
     entry.isRefused = false;
     entry.stop = stop;
     // A server that no longer has it says so; a caller that watches it hears of a change and finds out.
@@ -58,8 +66,8 @@ export class Watches {
     });
   }
 
-  #remove(uri: string, entry: Watched): void {
-    if (--entry.count > 0) return;
+  #leave(uri: string, entry: Watched): void {
+    if (entry.listeners.size > 0) return;
     if (this.#watched.get(uri) === entry) this.#watched.delete(uri);
     entry.stop.then(
       (stop) => stop(),
@@ -68,7 +76,18 @@ export class Watches {
   }
 }
 
-async function watch(uri: string, client: Client): Promise<() => void> {
-  if (client.resources?.watch === undefined) throw new NotFoundError("resource", uri);
-  return client.resources.watch(uri, createCallContext());
+function begin(uri: string, client: Client): Watched {
+  const listeners = new Set<Listener>();
+  return { listeners, isRefused: false, stop: watch(uri, client, { listeners }) };
+}
+
+async function watch(uri: string, client: Client, entry: Pick<Watched, "listeners">): Promise<() => void> {
+  const provider = toProvider(client);
+  if (provider.watch === undefined) throw new NotFoundError("resource", uri);
+  const target = { part: "resources", name: uri, ref: undefined } as const;
+  return provider.watch(target, createCallContext(), (notice) => tell(entry, notice));
+}
+
+function tell({ listeners }: Pick<Watched, "listeners">, notice: Notice): void {
+  for (const listener of listeners) listener(notice);
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Skill } from "../../../core/src/mcp/skill.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { createUpstreamFacets } from "./upstream-facets.ts";
+import { createSkillList } from "./skill-list.ts";
 
 const skill: Skill = {
   uri: "skill://x/SKILL.md",
@@ -23,15 +23,19 @@ function listing() {
   const pool = {
     everyone,
     find: () => everyone,
-    lendListed: async () => ({ client: everyone.client, pooled: everyone, release: () => {} }),
   };
-  const options = { server: "it", clock, pool, onEnded: () => {}, toFailure: (error: unknown) => error };
-  const { skills } = createUpstreamFacets(options as unknown as Parameters<typeof createUpstreamFacets>[0]);
+  const loan = { client: everyone.client, pooled: everyone, release: () => {} };
+  const requests = {
+    useListed: async (_context: unknown, use: (given: typeof loan) => unknown) => use(loan),
+  };
+  const options = { clock, pool, requests };
+  const listSkillsFor = createSkillList(options as unknown as Parameters<typeof createSkillList>[0]);
   const list = async (): Promise<readonly [count: number, waitedMs: number]> => {
     const from = clock.now();
     const ended: (readonly [count: number, waitedMs: number])[] = [];
-    const note = ({ length }: readonly Skill[]): void => void ended.push([length, clock.now() - from]);
-    const listed = skills.listSkills(createCallContext()).then(note);
+    const note = ({ items: { length } }: { readonly items: readonly Skill[] }): void =>
+      void ended.push([length, clock.now() - from]);
+    const listed = listSkillsFor(createCallContext()).then(note);
     await clock.advance(0);
     while (ended.length === 0) await clock.advance(100);
     await listed;
