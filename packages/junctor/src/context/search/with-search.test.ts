@@ -4,8 +4,12 @@ import { RpcError } from "../../../../core/src/errors/rpc-error.ts";
 import { RawJson } from "../../../../core/src/json/raw.ts";
 import { definitionOf } from "../../../../core/src/mcp/definition.ts";
 import type { Tool } from "../../../../core/src/mcp/types.ts";
+import { fromFacets } from "../../../../core/src/provider/adapters.ts";
 import { createCallContext } from "../../../../core/src/provider/context.ts";
+import { emptyListing, Listing } from "../../../../core/src/provider/listing.ts";
 import type { OldProvider } from "../../../../core/src/provider/old.ts";
+import { createOperation } from "../../../../core/src/provider/operation.ts";
+import type { Notice, Operation, Outcome, Provider } from "../../../../core/src/provider/provider.ts";
 import { createRegistry, type Registry } from "../../../../server/src/registry/registry.ts";
 import { withBudget } from "../results/with-budget.ts";
 import { withProfile } from "../with-profile.ts";
@@ -257,4 +261,75 @@ test("servers that come and go are no news where nothing is pinned", () => {
   expect(heard).toHaveLength(1);
   for (const tell of listeners) tell({ kind: "tools" });
   expect(heard).toHaveLength(3);
+});
+
+describe("a task of a tool", () => {
+  const task = { ref: "7", createdAt: 0, updatedAt: 0, ttlMs: null };
+  const create = (): { readonly inner: Provider; readonly calls: Operation[] } => {
+    const calls: Operation[] = [];
+    const tools = new Listing<Tool>([{ name: "dig", inputSchema: { type: "object" } }]);
+    const inner: Provider = {
+      list: (part) => (part === "tools" ? (tools as Listing<never>) : emptyListing),
+      call: (operation): Outcome => {
+        calls.push(operation);
+        return { kind: "working", task };
+      },
+      watch: (target, _, listener) => {
+        calls.push(createOperation("watch", target.name, { ref: target.ref }));
+        listener({ kind: "task", outcome: { kind: "working", task } });
+        return () => {};
+      },
+      offers: () => ({ serves: () => true }),
+    };
+    return { inner, calls };
+  };
+  const context = createCallContext();
+  const begin = (name: string, args: object): Operation =>
+    createOperation("tools/call", name, { arguments: args });
+
+  test("that was called by call_tool is looked at, answered, cancelled and watched at that tool", async () => {
+    const { inner, calls } = create();
+    const provider = fromFacets(withSearch(inner as unknown as OldProvider));
+    const begun = await provider.call(begin("call_tool", { name: "dig", arguments: { deep: 1 } }), context);
+    const ref = begun.task?.ref ?? "";
+    for (const method of ["tasks/get", "tasks/update", "tasks/cancel"]) {
+      const outcome = await provider.call(createOperation(method, "call_tool", { ref }), context);
+      expect(outcome.task?.ref).toBe(ref);
+    }
+    const notices: Notice[] = [];
+    const target = { part: "tools", name: "call_tool", ref } as const;
+    await provider.watch?.(target, context, (notice) => notices.push(notice));
+    expect(notices).toMatchObject([{ outcome: { task: { ref } } }]);
+    expect(calls.map(({ method, name, ref: own }) => [method, name, own])).toEqual([
+      ["tools/call", "dig", undefined],
+      ["tasks/get", "dig", "7"],
+      ["tasks/update", "dig", "7"],
+      ["tasks/cancel", "dig", "7"],
+      ["watch", "dig", "7"],
+    ]);
+  });
+
+  test.each(["", "7", "null", "{}", '["dig"]', '[1,"7"]'])("is not there under the ref %j", (ref) => {
+    const { inner, calls } = create();
+    const provider = fromFacets(withSearch(inner as unknown as OldProvider));
+    expect(() => provider.call(createOperation("tasks/get", "call_tool", { ref }), context)).toThrow(
+      "not found",
+    );
+    expect(calls).toEqual([]);
+  });
+
+  test("has the new name that a profile gives the tool", async () => {
+    const { inner, calls } = create();
+    const profile = withProfile(inner as unknown as OldProvider, { rename: { dig: "mine" } });
+    const provider = fromFacets(profile);
+    const begun = await provider.call(begin("mine", {}), context);
+    await provider.call(createOperation("tasks/get", "mine", { ref: begun.task?.ref }), context);
+    expect(calls.map(({ name, ref }) => [name, ref])).toEqual([
+      ["dig", undefined],
+      ["dig", "7"],
+    ]);
+    expect(() => provider.call(createOperation("tasks/get", "dig", { ref: "7" }), context)).toThrow(
+      "not found",
+    );
+  });
 });
