@@ -14,7 +14,7 @@ export {
 export { type AnswerReader, inputRequired, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 export { type Audit, type AuditOptions, type AuditRecord, type AuditSink, createAudit } from "./audit.ts";
 export { bounded, describeEnd, toTrace } from "./call-end.ts";
-export { type ChangeSource, createChanges, createChangeSource } from "./changes.ts";
+export { type ChangeSource, createChanges, createChangeSource, createSource } from "./changes.ts";
 export {
   audio,
   describeBlockFault,
@@ -75,7 +75,7 @@ export {
   createCompletion,
   createOperation,
   findIn,
-  hasEnded as hasTaskEnded,
+  hasTaskEnded,
   isLook,
   kindOf,
   readCompletion,

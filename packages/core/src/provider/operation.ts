@@ -215,6 +215,6 @@ export function isLook({ ref, method }: Pick<Operation, "ref" | "method">): bool
 }
 
 /** Whether a task does not change any more. */
-export function hasEnded({ kind }: Pick<Outcome, "kind">): boolean {
+export function hasTaskEnded({ kind }: Pick<Outcome, "kind">): boolean {
   return kind !== "working" && kind !== "input_required";
 }

@@ -4,13 +4,14 @@ import { type Awaitable, type Clock, systemClock } from "@junctor/core/async";
 import { UpstreamError } from "@junctor/core/errors";
 import type { ListPart } from "@junctor/core/fit";
 import type { CacheHints } from "@junctor/core/mcp";
-import type {
-  CallContext,
-  OldChange,
-  CallerInfo,
-  OldProvider,
-  ToolCall,
-  ToolOutcome,
+import {
+  type CallContext,
+  type OldChange,
+  type CallerInfo,
+  type OldProvider,
+  type ToolCall,
+  toOperation,
+  type ToolOutcome,
 } from "@junctor/core/provider";
 import { createMemoryTasks } from "@junctor/server";
 import type { MemoryTasks } from "@junctor/server/internal";
@@ -317,7 +318,7 @@ export class Upstream implements OldProvider, AsyncDisposable {
         const isTask =
           support === "required" || (support === "optional" && declares && refused === undefined);
         if (!isTask) return client.callTool(made, served);
-        return this.#taskConnections.call(served, (able) => callOldTask(made, able));
+        return this.#taskConnections.call(served, (able) => callOldTask(toOperation(made), able));
       });
   }
 
