@@ -14,7 +14,7 @@ import {
   type ToolResult,
 } from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
-import type { ReadOptions, Reads } from "./facets.ts";
+import type { ReadOptions, Reads } from "./reads.ts";
 import type { CallOptions } from "./tool-calls.ts";
 
 /** The page of a tool, as a host shows it. The rest is what its server asks of the host, unchecked. */

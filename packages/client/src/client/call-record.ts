@@ -1,14 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Awaitable, type Clock, dateOf } from "@junctor/core/async";
 import type { RawJson } from "@junctor/core/json";
-import {
-  type Audit,
-  bounded,
-  describeEnd,
-  type CallEnd,
-  type ToolOutcome,
-  fromOldOutcome,
-} from "@junctor/core/provider";
+import { type Audit, bounded, describeEnd, type CallEnd, type Outcome } from "@junctor/core/provider";
 import type { Agreement } from "./conversation.ts";
 
 /** A call, as far as it is known before it is made. */
@@ -27,10 +20,7 @@ export interface Tally {
 }
 
 /** Runs a call and writes it down, whichever way it ends. */
-export type Recorded = <T extends ToolOutcome>(
-  subject: CallSubject,
-  work: (tally: Tally) => Promise<T>,
-) => Promise<T>;
+export type Recorded = (subject: CallSubject, work: (tally: Tally) => Promise<Outcome>) => Promise<Outcome>;
 
 interface RecordedOptions {
   readonly audit: Audit;
@@ -69,7 +59,7 @@ export function createRecorded({ audit, target, clock, agreement }: RecordedOpti
       await finish({ kind: "failed", error });
       throw error;
     });
-    await finish(fromOldOutcome(outcome));
+    await finish(outcome);
     return outcome;
   };
 }

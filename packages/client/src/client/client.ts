@@ -1,10 +1,16 @@
 import { systemClock, waitFor, type Deadline, Deadlines } from "@junctor/core/async";
-import type { AuthorizationError } from "@junctor/core/errors";
-import type { ListFault } from "@junctor/core/fit";
+import { type AuthorizationError, NotFoundError } from "@junctor/core/errors";
+import type { ListFault, ListPart } from "@junctor/core/fit";
 import type { RawJson } from "@junctor/core/json";
 import {
-  type LinkEvents,
+  announcedAs,
+  declaredExtension,
   everythingRelayable,
+  extensionIds,
+  type Items,
+  type LinkEvents,
+  methods,
+  type Part,
   type Implementation,
   type Prompt,
   type Resource,
@@ -12,15 +18,19 @@ import {
   type Tool,
   type ToolResult,
 } from "@junctor/core/mcp";
-import { packageVersion } from "@junctor/core/options";
+import { defined, packageVersion } from "@junctor/core/options";
 import {
-  createAudit,
   type CallContext,
-  type OldChange,
-  type OldOutcome,
+  createAudit,
+  type Offers,
   type OldProvider,
+  type Operation,
+  type Outcome,
+  type Provider,
   type ToolCall,
   type ToolOutcome,
+  toTrace,
+  withFacets,
 } from "@junctor/core/provider";
 import type { Notification } from "@junctor/core/rpc";
 import { type Apps, createApps } from "./apps.ts";
@@ -29,14 +39,15 @@ import { type ClientOptions, ownExtensions, withExtensions } from "./client-opti
 import { type Agreement, type Conversation, createConversation, toLog } from "./conversation.ts";
 import { createConversations } from "./conversations.ts";
 import { createEraCache } from "./era-cache.ts";
-import { type Reads, createFacets, createReads } from "./facets.ts";
-import { createForwarder, toCallTool } from "./forward.ts";
 import { answerRequest, capabilitiesOf } from "./handlers.ts";
+import type { KeptList } from "./kept-list.ts";
 import { type PlainRequest, createLists } from "./lists.ts";
 import { type OpenLink, negotiate } from "./negotiate.ts";
 import { createOldTasks, hasOldTasks } from "./old-tasks.ts";
 import { Visits, answerBy, createOnBehalf, toSpec } from "./on-behalf.ts";
+import { createOperations } from "./operations.ts";
 import { QuestionRouter } from "./question-router.ts";
+import { createReads, type Reads } from "./reads.ts";
 import { type ClientSkills, createSkills } from "./skills.ts";
 import { type StreamedCall, streamCall } from "./stream-call.ts";
 import { type ClientTask, type StartedCall, createTasks } from "./tasks.ts";
@@ -70,7 +81,12 @@ export interface Client extends OldProvider, Reads, Apps, AsyncDisposable {
    */
   startTool(name: string, args?: object, options?: CallOptions): Promise<StartedCall>;
   /** For gateways: calls a tool of a 2025-11-25 server as a task of that revision. There only if the server takes such calls. */
-  readonly callOldTask?: ((call: ToolCall, context: CallContext) => Promise<OldOutcome>) | undefined;
+  readonly callOldTask?:
+    | ((
+        operation: Operation,
+        context: CallContext,
+      ) => Promise<Extract<Outcome, { readonly kind: "complete" }>>)
+    | undefined;
   /** A task by its `ref`, also one that another client started. */
   task(ref: string): ClientTask;
   /** Whether there is at least one tool. */
@@ -193,14 +209,14 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
         if (isLeftOut) onWarning(`Left out of ${method}: ${name}: ${reason}`);
       }),
   });
-  const invalidate = (kind: OldChange["kind"]): void => {
-    lists.invalidate(kind);
-    if (kind === "resources") skills.invalidate();
+  const invalidate = (part: "tools" | "resources" | "prompts"): void => {
+    lists.invalidate(part);
+    if (part === "resources") skills.invalidate();
   };
   const watcher = createWatcher({
     conversations,
     request: plain,
-    onChanged: ({ kind }) => invalidate(kind),
+    onChanged: ({ part }) => invalidate(announcedAs(part)),
     clock,
     onWarning,
   });
@@ -214,28 +230,29 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   });
   const onBehalf = createOnBehalf({ deadlines, conversations, router, visits, ...relays });
   const oldTasks = createOldTasks({ send, deadlines, clock });
-  const tasks = createTasks({ send, deadlines, handlers, clock });
+  const operations = createOperations({
+    conversations,
+    tools: lists.tools,
+    isHttp: ways.isHttp,
+    declaresTasks: options.tasks === true,
+    resultTypes: relays?.resultTypes,
+  });
+  const tasks = createTasks({ send: operations.send, deadlines, handlers, clock });
+  const recorded =
+    options.audit === undefined
+      ? undefined
+      : createRecorded({
+          audit: createAudit(options.audit, clock),
+          target: ways.target,
+          clock,
+          agreement: () => conversations.agreement,
+        });
   const calls = createToolCalls({
     tasks,
-    declaresTasks: options.tasks === true,
-    forwarder: createForwarder({
-      conversations,
-      onBehalf,
-      lists,
-      isHttp: ways.isHttp,
-      resultTypes: relays?.resultTypes,
-    }),
+    operations,
     check: createToolCheck(onWarning),
     handlers,
-    recorded:
-      options.audit === undefined
-        ? undefined
-        : createRecorded({
-            audit: createAudit(options.audit, clock),
-            target: ways.target,
-            clock,
-            agreement: () => conversations.agreement,
-          }),
+    recorded,
     deadlines,
     clock,
     maxRounds,
@@ -248,11 +265,59 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     throw error;
   });
   // A legacy server may ask outside of any call, on the stream of its announcements: who can be asked keeps it open.
-  if (agreement.mode.kind === "legacy" && Object.keys(capabilities).length > 0) watcher.onChange(() => {});
+  if (agreement.mode.kind === "legacy" && Object.keys(capabilities).length > 0) watcher.onNews(() => {});
   const call = (name: string, args: object = {}, given: CallOptions = {}): Promise<ToolResult> =>
     calls.call(name, args, given);
-  const facets = createFacets(agreement, { send, lists, watcher, onBehalf });
-  const reads = createReads({ facets, handlers, capabilities, maxRounds, clock });
+  const makeFor = (operation: Operation, context: CallContext): Promise<Outcome> =>
+    onBehalf(operation, context, (spec) => operations.send(operation, spec));
+  let offered: { readonly by: Agreement; readonly offers: Offers } | undefined;
+  const provider: Provider = {
+    list: <P extends Part>(part: P, context: CallContext) => {
+      const kept = (part === "skills" ? skills.kept : lists[part as ListPart]) as unknown as KeptList<
+        Items[P]
+      >;
+      return kept.fresh ?? waitFor(kept.get(), context);
+    },
+    call: (operation, context) => {
+      const { method, name: tool, arguments: args } = operation;
+      if (method === "skills/get" || method === "resources/directory/read")
+        return skills.call(operation, context);
+      if (recorded === undefined || method !== "tools/call") return makeFor(operation, context);
+      const trace = (): string | undefined => toTrace(context.meta?.at("traceparent")?.value);
+      return recorded({ tool, args, caller: context.caller, trace }, async (tally) => {
+        tally.bytesSent = args.byteLength;
+        const outcome = await makeFor(operation, context);
+        if (outcome.kind === "complete") tally.bytesReceived = outcome.result.byteLength;
+        return outcome;
+      });
+    },
+    ...(agreement.capabilities.resources?.subscribe === true
+      ? {
+          watch: async ({ part, name, ref }, { signal }, listener) => {
+            if (ref !== undefined) throw new NotFoundError("task", ref);
+            if (part !== "resources") throw new NotFoundError("resource", name);
+            const end = await watcher.watch(name, listener);
+            const stop = (): void => {
+              signal.removeEventListener("abort", stop);
+              end();
+            };
+            if (signal.aborted) stop();
+            else signal.addEventListener("abort", stop);
+            return stop;
+          },
+        }
+      : {}),
+    offers: () => {
+      const last = conversations.agreement ?? agreement;
+      if (offered?.by !== last) offered = { by: last, offers: toOffers(last) };
+      return offered.offers;
+    },
+    onChange: (listener) =>
+      watcher.onNews((news) => {
+        if ("part" in news) listener(news);
+      }),
+  };
+  const reads = createReads({ provider, handlers, capabilities, maxRounds, clock });
   const skills = createSkills({
     request: plain,
     capabilities: async () => (await conversations.get()).agreement.capabilities,
@@ -265,19 +330,25 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     watcher.stop();
     await conversations[Symbol.asyncDispose]();
   };
-  return {
-    ...facets,
+  const facets = withFacets(provider);
+  const { callTool: callOld } = facets;
+  const callTool = (first: string | ToolCall, second?: object, third?: CallOptions): unknown =>
+    typeof first === "string"
+      ? calls.call(first, second ?? {}, third ?? {})
+      : callOld(first, second as CallContext);
+  const words: Omit<Client, "resources" | "prompts" | "completion" | "tasks" | "methods"> = {
     ...reads,
     skills: skills.skills,
     ...createApps({
-      listTools: () => lists.tools.get(),
-      listResources: () => lists.resources.get(),
+      listTools: async () => (await lists.tools.get()).items,
+      listResources: async () => (await lists.resources.get()).items,
       readResource: reads.readResource,
       call,
     }),
     agreement: async () => (await conversations.get()).agreement,
-    listTools: (context) => (context === undefined ? lists.tools.get() : waitFor(lists.tools.get(), context)),
-    callTool: toCallTool(call, calls.forward),
+    listTools: async (context) =>
+      (await (context === undefined ? lists.tools.get() : waitFor(lists.tools.get(), context))).items,
+    callTool: callTool as Client["callTool"],
     startTool: (name, args = {}, given = {}) => calls.start(name, args, given),
     callOldTask: relays !== undefined && hasOldTasks(agreement) ? oldTasks.call : undefined,
     task: (ref) => tasks.task(ref),
@@ -289,18 +360,58 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       return lists.faults();
     },
     forgetLists: invalidate,
-    availableTools: async () => (await lists.tools.get()).length > 0,
-    listResources: () => lists.resources.get(),
-    listResourceTemplates: () => lists.templates.get(),
-    listPrompts: () => lists.prompts.get(),
+    availableTools: async () => (await lists.tools.get()).items.length > 0,
+    listResources: async () => (await lists.resources.get()).items,
+    listResourceTemplates: async () => (await lists.templates.get()).items,
+    listPrompts: async () => (await lists.prompts.get()).items,
     request: async (method, given, limits = {}) => {
       const { params, meta } = splitMeta(given);
       const work = (deadline: Deadline): Promise<RawJson> =>
         send(method, params, { ...toSpec(deadline), meta });
       return (await deadlines.run(limits, work)).value;
     },
-    onChange: (listener) => watcher.onChange(listener),
+    // For code with facets: every update once, however many watches cover it.
+    onChange: (listener) =>
+      watcher.onNews((news) =>
+        listener("part" in news ? { kind: announcedAs(news.part) } : { kind: "resource", uri: news.uri }),
+      ),
     close,
     [Symbol.asyncDispose]: close,
+  };
+  return Object.defineProperties(facets, Object.getOwnPropertyDescriptors(words)) as Client;
+}
+
+/** What a server offers, by what was agreed with it. */
+function toOffers({ capabilities, mode }: Agreement): Offers {
+  const { resources, prompts, completions, extensions } = capabilities;
+  const declared = extensions === undefined ? {} : { extensions };
+  const skills = resources && declaredExtension(declared, extensionIds.skills);
+  const tasks = mode.kind === "modern" ? declaredExtension(declared, extensionIds.tasks) : undefined;
+  const directoryRead = skills?.directoryRead === true;
+  const has: { readonly [method: string]: unknown } = {
+    "tools/list": true,
+    "tools/call": true,
+    "prompts/list": prompts,
+    "prompts/get": prompts,
+    "resources/list": resources,
+    "resources/templates/list": resources,
+    "resources/read": resources,
+    "resources/subscribe": resources?.subscribe === true || undefined,
+    "resources/unsubscribe": resources?.subscribe === true || undefined,
+    "completion/complete": completions,
+    "skills/list": skills,
+    "skills/get": skills,
+    "resources/directory/read": directoryRead || undefined,
+    "tasks/get": tasks,
+    "tasks/update": tasks,
+    "tasks/cancel": tasks,
+  };
+  return {
+    // Whether an opened method is there, the server says.
+    serves: (method) => (methods.has(method) ? has[method] !== undefined : true),
+    extensions: defined({
+      [extensionIds.skills]: skills && (directoryRead ? { directoryRead } : {}),
+      [extensionIds.tasks]: tasks && {},
+    }),
   };
 }

@@ -11,7 +11,7 @@ import {
   type ClientCapabilities,
 } from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
-import type { Answers, InputRequired, Round, ToolOutcome } from "@junctor/core/provider";
+import type { Answers, Outcome, Round } from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
 
 /** The answers of a client to the questions of servers, in either era. A handler that is left out is not declared. */
@@ -83,15 +83,16 @@ function notDeclared(method: string): RpcError {
 const pauseMs = 250;
 
 /** Makes a request again and again, each time with the answers to what the server asked, until it asks nothing more. */
-export async function fulfil<T extends Exclude<ToolOutcome, InputRequired>>(
-  attempt: (round: Round | undefined) => Awaitable<T | InputRequired>,
+export async function fulfil(
+  attempt: (round: Round | undefined) => Awaitable<Outcome>,
   answer: (asks: { readonly [key: string]: Question }) => Promise<Answers>,
   maxRounds: number,
-): Promise<T> {
+): Promise<Outcome> {
   let round: Round | undefined;
   for (let rounds = 0; rounds <= maxRounds; rounds++) {
     const outcome = await attempt(round);
-    if (outcome.kind !== "input_required") return outcome;
+    // The questions of a task are answered while it goes on.
+    if (outcome.kind !== "input_required" || outcome.task !== undefined) return outcome;
     round = { answers: await answer(outcome.asks), state: outcome.state };
   }
   throw new RpcError("rpc.other", `The server asked more than ${maxRounds} times; giving up`);

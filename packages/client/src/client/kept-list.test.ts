@@ -3,17 +3,21 @@ import { createDeferred, type Deferred } from "../../../core/src/async/deferred.
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { type Fetched, KeptList } from "./kept-list.ts";
 
+interface Named {
+  readonly name: string;
+}
+
 const hints = { ttlMs: 0, cacheScope: "private" } as const;
 
 function create(): {
-  list: KeptList<string>;
-  fetches: Deferred<Fetched<string>>[];
+  list: KeptList<Named>;
+  fetches: Deferred<Fetched<Named>>[];
   clock: ReturnType<typeof createVirtualClock>;
 } {
   const clock = createVirtualClock();
-  const fetches: Deferred<Fetched<string>>[] = [];
-  const list = new KeptList<string>(() => {
-    const fetched = createDeferred<Fetched<string>>();
+  const fetches: Deferred<Fetched<Named>>[] = [];
+  const list = new KeptList<Named>(() => {
+    const fetched = createDeferred<Fetched<Named>>();
     fetches.push(fetched);
     return fetched.promise;
   }, clock);
@@ -23,8 +27,8 @@ function create(): {
 test("what is fresh is given without asking, and what is not is fetched", async () => {
   const { list, fetches, clock } = create();
   const first = list.get();
-  fetches[0]?.resolve({ items: ["a"], ttlMs: 100, faults: [], hints });
-  expect(await first).toEqual(["a"]);
+  fetches[0]?.resolve({ items: [{ name: "a" }], ttlMs: 100, faults: [], hints });
+  expect((await first).items).toEqual([{ name: "a" }]);
   expect(await list.get()).toBe(await first);
   await clock.advance(100);
   void list.get();
@@ -36,12 +40,12 @@ test("a slow fetch does not replace what was fetched after it was outdated", asy
   const slow = list.get();
   list.invalidate();
   const quick = list.get();
-  fetches[1]?.resolve({ items: ["new"], ttlMs: 1000, faults: [], hints });
-  expect(await quick).toEqual(["new"]);
-  fetches[0]?.resolve({ items: ["old"], ttlMs: 1000, faults: [], hints });
-  expect(await slow).toEqual(["old"]);
-  expect(list.last).toEqual(["new"]);
-  expect(await list.get()).toEqual(["new"]);
+  fetches[1]?.resolve({ items: [{ name: "new" }], ttlMs: 1000, faults: [], hints });
+  expect((await quick).items).toEqual([{ name: "new" }]);
+  fetches[0]?.resolve({ items: [{ name: "old" }], ttlMs: 1000, faults: [], hints });
+  expect((await slow).items).toEqual([{ name: "old" }]);
+  expect(list.last?.items).toEqual([{ name: "new" }]);
+  expect((await list.get()).items).toEqual([{ name: "new" }]);
   expect(fetches).toHaveLength(2);
 });
 
@@ -49,8 +53,8 @@ test("what was fetched while it changed is handed out but not kept", async () =>
   const { list, fetches } = create();
   const first = list.get();
   list.invalidate();
-  fetches[0]?.resolve({ items: ["old"], ttlMs: 1000, faults: [], hints });
-  expect(await first).toEqual(["old"]);
+  fetches[0]?.resolve({ items: [{ name: "old" }], ttlMs: 1000, faults: [], hints });
+  expect((await first).items).toEqual([{ name: "old" }]);
   void list.get();
   expect(fetches).toHaveLength(2);
 });
@@ -58,12 +62,12 @@ test("what was fetched while it changed is handed out but not kept", async () =>
 test("a fetch that failed is tried again by the next to ask, and what was known stays known", async () => {
   const { list, fetches } = create();
   const first = list.get();
-  fetches[0]?.resolve({ items: ["a"], ttlMs: 0, faults: [], hints });
+  fetches[0]?.resolve({ items: [{ name: "a" }], ttlMs: 0, faults: [], hints });
   await first;
   const second = list.get();
   fetches[1]?.reject(new Error("no"));
   await expect(second).rejects.toThrow("no");
-  expect(list.last).toEqual(["a"]);
+  expect(list.last?.items).toEqual([{ name: "a" }]);
   void list.get();
   expect(fetches).toHaveLength(3);
 });

@@ -21,7 +21,6 @@ import {
   type Tool,
   strictestOf,
 } from "@junctor/core/mcp";
-import type { OldChange } from "@junctor/core/provider";
 import type { Conversation } from "./conversation.ts";
 import { type Fetched, KeptList } from "./kept-list.ts";
 import { type WalkLimits, walkPages } from "./pages.ts";
@@ -37,7 +36,7 @@ export interface Lists {
   /** The faults of the lists that were fetched last. */
   faults(): readonly ListFault[];
   /** Something changed, or may have. */
-  invalidate(kind: OldChange["kind"]): void;
+  invalidate(part: "tools" | "resources" | "prompts"): void;
 }
 
 interface ListsOptions extends WalkLimits {
@@ -121,15 +120,15 @@ export function createLists(
     return { part: "prompts", key: "name", fit: fitPrompt };
   });
   const all = [tools, resources, templates, prompts];
-  const changed = { tools: [tools], prompts: [prompts], resources: [resources, templates], resource: [] };
+  const changed = { tools: [tools], prompts: [prompts], resources: [resources, templates] };
   return {
     tools,
     resources,
     templates,
     prompts,
-    hints: () => strictestOf(all.flatMap((list) => list.hints ?? [])),
+    hints: () => strictestOf(all.flatMap((list) => list.last?.hints ?? [])),
     faults: () => all.flatMap(({ faults }) => faults),
-    invalidate: (kind) => changed[kind].forEach((list) => list.invalidate()),
+    invalidate: (part) => changed[part].forEach((list) => list.invalidate()),
   };
 }
 

@@ -1,8 +1,14 @@
 import { fromSignal, type Clock, sleep, type Deadline, type Deadlines } from "@junctor/core/async";
 import { RpcError } from "@junctor/core/errors";
-import { joinJson, RawJson, editMembers } from "@junctor/core/json";
+import { RawJson, editMembers, prependMembers, withoutMembers } from "@junctor/core/json";
 import { carriedMeta, notOffered, type ServerCapabilities } from "@junctor/core/mcp";
-import type { AskCaller, CallContext, OldOutcome, ToolCall } from "@junctor/core/provider";
+import {
+  type AskCaller,
+  type CallContext,
+  type Operation,
+  type Outcome,
+  toParams,
+} from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
 import type { Agreement, RequestSpec } from "./conversation.ts";
 import type { Send } from "./conversations.ts";
@@ -20,7 +26,7 @@ interface OldTasksOptions {
 /** Calls of tools as tasks of 2025-11-25, which are another protocol than those of SEP-2663. */
 interface OldTasks {
   /** Calls a tool as a task, asks its caller what it asks, and resolves with its result. Giving it up cancels the task. */
-  call(call: ToolCall, context: CallContext): Promise<OldOutcome>;
+  call(operation: Operation, context: CallContext): Promise<Extract<Outcome, { readonly kind: "complete" }>>;
   /** Answers a question that belongs to a task; undefined for any other. */
   answer(request: Request, signal: AbortSignal): Promise<RawJson> | undefined;
 }
@@ -92,7 +98,7 @@ export function createOldTasks({ send, deadlines, clock }: OldTasksOptions): Old
   };
 
   return {
-    call: (call, context) =>
+    call: (operation, context) =>
       deadlines.run({ stop: context.cancellation ?? fromSignal(context.signal) }, async (underway) => {
         const ask = toAsker(context, underway);
         const spec: RequestSpec = {
@@ -100,12 +106,8 @@ export function createOldTasks({ send, deadlines, clock }: OldTasksOptions): Old
           meta: carriedMeta(context.meta, context.observation?.traceparent),
           onAsked: (request, signal) => answerBy(ask, request, signal),
         };
-        const params = joinJson([
-          `{"name":${JSON.stringify(call.name)},"arguments":`,
-          call.arguments,
-          `,"task":{}}`,
-        ]);
-        const made = send("tools/call", params, spec, call.name).then((created) => {
+        const params = prependMembers(`"task":{}`, withoutMembers(toParams(operation), ["task"]));
+        const made = send("tools/call", params, spec, operation.name).then((created) => {
           const id = created.at("task")?.at("taskId")?.value;
           if (typeof id === "string") callers.set(id, ask);
           return { created, id };

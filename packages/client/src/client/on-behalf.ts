@@ -19,19 +19,26 @@ import {
   type Question,
   type ClientCapabilities,
 } from "@junctor/core/mcp";
-import { type AskCaller, type CallContext, type CallEvent, withContext } from "@junctor/core/provider";
+import {
+  type AskCaller,
+  type CallContext,
+  type CallEvent,
+  type Operation,
+  type Outcome,
+  withContext,
+} from "@junctor/core/provider";
 import type { Notification, Request } from "@junctor/core/rpc";
 import type { RequestSpec } from "./conversation.ts";
 import type { Conversations } from "./conversations.ts";
 import type { OpenCall } from "./open-calls.ts";
 import type { QuestionRouter } from "./question-router.ts";
 
-/** Makes a request on behalf of a caller, which gets the progress and answers the questions. `about` is the tool, prompt or resource. */
-export type OnBehalf = <T>(
+/** Sends an operation on behalf of a caller, which gets the progress and answers the questions. */
+export type OnBehalf = (
+  operation: Operation,
   context: CallContext,
-  about: string,
-  work: (spec: RequestSpec) => Promise<T>,
-) => Promise<T>;
+  work: (spec: RequestSpec) => Promise<Outcome>,
+) => Promise<Outcome>;
 
 interface OnBehalfOptions {
   readonly deadlines: Deadlines;
@@ -46,12 +53,13 @@ interface OnBehalfOptions {
 
 export function createOnBehalf(options: OnBehalfOptions): OnBehalf {
   const { deadlines, conversations, router, visits } = options;
-  const make: OnBehalf = (context, about, work) => {
+  const make: OnBehalf = (operation, context, work) => {
     const stop = context.cancellation ?? fromSignal(context.signal);
     return deadlines.run({ stop }, (deadline) => {
-      const spec = toSpecFor(context, deadline, options);
+      const spec = toSpecFor(operation, context, deadline, options);
       // A modern server asks in its results.
       if (router === undefined || conversations.agreement?.mode.kind !== "legacy") return work(spec);
+      const about = aboutOf(operation);
       deadline.onEnd = context.ask === undefined ? router.enterQuietly(about) : undefined;
       if (deadline.onEnd !== undefined) return work(spec);
       const { ask, session, caller } = context;
@@ -60,10 +68,16 @@ export function createOnBehalf(options: OnBehalfOptions): OnBehalf {
       return inTurn(router, call, spec, work);
     });
   };
-  return (context, about, work) =>
+  return (operation, context, work) =>
     context.visited === undefined
-      ? make(context, about, work)
-      : visits.noteVisits(context, (noting) => make(noting, about, work));
+      ? make(operation, context, work)
+      : visits.noteVisits(context, (noting) => make(operation, noting, work));
+}
+
+/** What the questions of a server are known by. */
+function aboutOf({ method, name }: Operation): string {
+  if (method === "tools/call") return name;
+  return method === "prompts/get" ? `${method} ${name}` : method;
 }
 
 /** How a request is made under a deadline. */
@@ -96,13 +110,16 @@ function toDeclaredFor(context: CallContext, opened: readonly string[] | undefin
 }
 
 function toSpecFor(
+  { ref }: Operation,
   context: CallContext,
   deadline: Deadline,
   { opened, tellsCaller }: Pick<OnBehalfOptions, "opened" | "tellsCaller">,
 ): RequestSpec {
   const { logLevel, wantsProgress } = context;
   const { stop, onSent } = toSpec(deadline);
-  const capabilities = toDeclaredFor(context, opened);
+  const declared = toDeclaredFor(context, opened);
+  // For a caller that knows no tasks, a gateway may follow a task itself.
+  const capabilities = ref === undefined ? declared : withTasks(declared);
   const meta = tellsCaller === true ? metaWithCaller(context) : metaOf(context);
   if (!wantsProgress && logLevel === undefined) return { stop, onSent, capabilities, meta };
   // An event that cannot be delivered is dropped: its caller has left, and `stop` says so.
@@ -132,12 +149,12 @@ interface CallInTurn {
 }
 
 /** Makes a request in the middle of which its caller may be asked something. */
-async function inTurn<T>(
+async function inTurn(
   router: QuestionRouter,
   { about, owner, holder, ask, deadline, isModern }: OpenCall & CallInTurn,
   spec: RequestSpec,
-  work: (spec: RequestSpec) => Promise<T>,
-): Promise<T> {
+  work: (spec: RequestSpec) => Promise<Outcome>,
+): Promise<Outcome> {
   const asked = ask === undefined ? undefined : withinCall(ask, deadline);
   const giveUp = (error: Error): void => deadline.stop.abort(error);
   const call: OpenCall = { about, owner, holder, ask: asked?.ask, giveUp };
@@ -149,7 +166,7 @@ async function inTurn<T>(
   const { ask: asker } = call;
   let isAnswered = false;
   try {
-    const result = await work(
+    const outcome = await work(
       asker === undefined
         ? spec
         : {
@@ -161,8 +178,8 @@ async function inTurn<T>(
           },
     );
     isAnswered = true;
-    if (isModern && call.lacks !== undefined) assertDidWithout(call.lacks, result);
-    return result;
+    if (isModern && call.lacks !== undefined) assertDidWithout(call.lacks, outcome);
+    return outcome;
   } catch (error) {
     isAnswered = error instanceof RpcError;
     throw error;
@@ -173,9 +190,8 @@ async function inTurn<T>(
 }
 
 /** Throws `-32021` for a tool that failed after it could not ask. Many go on without an answer. */
-function assertDidWithout(lacks: ClientCapabilities, ended: unknown): void {
-  const { result } = (ended ?? {}) as { readonly result?: unknown };
-  const error = result instanceof RawJson ? missingAfter(lacks, result) : undefined;
+function assertDidWithout(lacks: ClientCapabilities, outcome: Outcome): void {
+  const error = outcome.kind === "complete" ? missingAfter(lacks, outcome.result) : undefined;
   if (error !== undefined) throw error;
 }
 

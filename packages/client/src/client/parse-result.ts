@@ -2,7 +2,7 @@ import { RpcError, rpcCodes } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
 import { parseAsks, type ToolResult } from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
-import type { TaskProgress, TaskState } from "@junctor/core/provider";
+import { fromTaskState, type Outcome, type TaskProgress } from "@junctor/core/provider";
 
 /** What callers get. A legacy server may leave `content` out. */
 export function toToolResult(result: RawJson): ToolResult {
@@ -14,14 +14,14 @@ export function toToolResult(result: RawJson): ToolResult {
 const maxIdLength = 8192;
 
 /** Reads a task as a server wrote it. `id` is the one that was asked for. Throws for what is no task. */
-export function parseTask(raw: RawJson, id?: string): TaskState {
+export function parseTask(raw: RawJson, id?: string): Outcome {
   const { taskId, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs, statusMessage } = raw.value as {
     readonly [member: string]: unknown;
   };
   if (typeof taskId !== "string" || taskId === "" || taskId.length > maxIdLength)
     throw noTask("it has no taskId, or one that is too long");
   if (id !== undefined && taskId !== id) throw noTask("it is another task than the one asked for");
-  return {
+  return fromTaskState({
     ...parseProgress(raw),
     ref: taskId,
     message: typeof statusMessage === "string" ? statusMessage : undefined,
@@ -29,7 +29,7 @@ export function parseTask(raw: RawJson, id?: string): TaskState {
     updatedAt: parseTime(lastUpdatedAt, "lastUpdatedAt"),
     ttlMs: typeof ttlMs === "number" && Number.isSafeInteger(ttlMs) && ttlMs > 0 ? ttlMs : null,
     pollMs: typeof pollIntervalMs === "number" && pollIntervalMs >= 0 ? pollIntervalMs : undefined,
-  };
+  });
 }
 
 function parseProgress(raw: RawJson): TaskProgress {

@@ -4,9 +4,10 @@ import { isDeepStrictEqual } from "node:util";
 import { type Clock, waitFor, createSlices } from "@junctor/core/async";
 import { NotFoundError, SkillError } from "@junctor/core/errors";
 import { fitResource } from "@junctor/core/fit";
-import { RawJson } from "@junctor/core/json";
+import { joinJson, prependMembers, type RawJson, withoutMembers } from "@junctor/core/json";
 import {
   declaredExtension,
+  definitionOf,
   extensionIds,
   type FrontMatter,
   maxSkillBytes,
@@ -18,11 +19,18 @@ import {
   type ServerCapabilities,
   readFrontMatter,
 } from "@junctor/core/mcp";
-import type { CallContext, SkillProvider } from "@junctor/core/provider";
-import type { ReadOptions, Reads } from "./facets.ts";
+import {
+  type CallContext,
+  createOperation,
+  type Operation,
+  type Outcome,
+  type SkillProvider,
+  toParams,
+} from "@junctor/core/provider";
 import { type Fetched, KeptList } from "./kept-list.ts";
 import type { PlainRequest } from "./lists.ts";
 import { walkPages } from "./pages.ts";
+import type { ReadOptions, Reads } from "./reads.ts";
 
 /** The skills of a server. A server that has none lists none. */
 export interface ClientSkills extends SkillProvider {
@@ -76,9 +84,12 @@ const limits = { maxPages: 1000, maxItems: 10_000, maxBytes: 8 * 1024 * 1024 };
 const longBytes = 256 * 1024;
 const longMs = 10_000;
 
-/** The skills of a server, and the function that has them listed anew. */
+/** The skills of a server, for people and for programs that compose providers. */
 export function createSkills(options: SkillsOptions): {
   readonly skills: ClientSkills;
+  readonly kept: KeptList<Skill>;
+  /** Serves `skills/get` and `resources/directory/read`. A folder is given as a whole. */
+  call(operation: Operation, context: CallContext): Promise<Outcome>;
   invalidate(): void;
 } {
   const { request, capabilities, readResource, target, clock, onWarning } = options;
@@ -116,29 +127,51 @@ export function createSkills(options: SkillsOptions): {
     return long !== undefined && clock.now() < long.until ? long.list : fetchSkills();
   }, clock);
 
-  const listSkills: ClientSkills["listSkills"] = (context) =>
-    context === undefined ? kept.get() : waitFor(kept.get(), context);
+  const listSkills: ClientSkills["listSkills"] = async (context) =>
+    (await (context === undefined ? kept.get() : waitFor(kept.get(), context))).items;
 
-  const getSkill: ClientSkills["getSkill"] = async (uri, context) => {
-    if ((await settings()) === undefined) throw new NotFoundError("skill", uri);
-    const answer = await request("skills/get", RawJson.fromValue({ uri }), { signal: context?.signal });
-    // A gateway may know a skill by another URI than the one that was asked for; the entry says by which.
-    return parseSkill(answer.at("skill")?.value);
+  const get = async (operation: Operation, context?: CallContext): Promise<RawJson> => {
+    if ((await settings()) === undefined) throw new NotFoundError("skill", operation.name);
+    return request(operation.method, toParams(operation), { signal: context?.signal });
   };
+  const getSkill: ClientSkills["getSkill"] = async (uri, context) =>
+    // A gateway may know a skill by another URI than the one that was asked for; the entry says by which.
+    toSkill(await get(createOperation("skills/get", uri), context));
 
-  const readDirectory: ClientSkills["readDirectory"] = async (uri, context) => {
-    if ((await settings())?.directoryRead !== true) throw new NotFoundError("directory", uri);
-    const ask = (params: RawJson | undefined): Promise<RawJson> => {
-      const cursor = params?.at("cursor")?.value;
-      const more = cursor === undefined ? {} : { cursor };
-      const asked = RawJson.fromValue({ uri, ...more });
-      return request("resources/directory/read", asked, { signal: context?.signal });
+  /** All children of a folder, and the answer that they came in if it can be passed on as it is. */
+  const readFolder = async (
+    operation: Operation,
+    context?: CallContext,
+  ): Promise<{ readonly children: readonly Resource[]; readonly answer: RawJson | undefined }> => {
+    const { method, name } = operation;
+    if ((await settings())?.directoryRead !== true) throw new NotFoundError("directory", name);
+    const first = withoutMembers(toParams(operation), ["cursor"]);
+    const answers: RawJson[] = [];
+    const ask = async (next: RawJson | undefined): Promise<RawJson> => {
+      const cursor = next?.at("cursor");
+      const params = cursor === undefined ? first : prependMembers(`"cursor":${cursor.text}`, first);
+      const answer = await request(method, params, { signal: context?.signal });
+      answers.push(answer);
+      return answer;
     };
     const { items } = await walkPages(ask, "resources", limits);
-    return items.flatMap((item) => {
-      const fitted = fitResource(item);
-      return fitted.kind === "unfit" ? [] : [fitted.item];
-    });
+    const fits = items.map(fitResource);
+    const isWhole = answers.length === 1 && fits.every((fit) => fit.kind === "fit" && fit.notes.length === 0);
+    const children = fits.flatMap((fit) => (fit.kind === "unfit" ? [] : [fit.item]));
+    return { children, answer: isWhole ? answers[0] : undefined };
+  };
+  const readDirectory: ClientSkills["readDirectory"] = async (uri, context) =>
+    (await readFolder(createOperation("resources/directory/read", uri), context)).children;
+
+  const call = async (operation: Operation, context: CallContext): Promise<Outcome> => {
+    if (operation.method === "skills/get") {
+      const result = await get(operation, context);
+      toSkill(result); // Throws for an entry that cannot be used.
+      return { kind: "complete", result };
+    }
+    const { children, answer } = await readFolder(operation, context);
+    const listed = children.flatMap((child, index) => [index === 0 ? "" : ",", definitionOf(child)]);
+    return { kind: "complete", result: answer ?? joinJson(['{"resources":[', ...listed, "]}"]) };
   };
 
   /** Reads a file of a skill and checks it by its entry, if the skill lists its files. */
@@ -167,7 +200,7 @@ export function createSkills(options: SkillsOptions): {
   };
 
   const load: ClientSkills["load"] = async (given, readOptions = {}) => {
-    const known = typeof given === "string" ? kept.last?.find(({ uri }) => uri === given) : parseSkill(given);
+    const known = typeof given === "string" ? kept.last?.get(given) : parseSkill(given);
     const skill = known ?? (await getSkill(given as string));
     const { uri, frontmatter } = skill;
     const content = await readFile(skill, uri, readOptions);
@@ -193,11 +226,17 @@ export function createSkills(options: SkillsOptions): {
       load,
       list: async function* ({ signal } = {}) {
         const listed = kept.get();
-        yield* await (signal === undefined ? listed : waitFor(listed, { signal }));
+        yield* (await (signal === undefined ? listed : waitFor(listed, { signal }))).items;
       },
     },
+    kept,
+    call,
     invalidate: () => kept.invalidate(),
   };
+}
+
+function toSkill(answer: RawJson): Skill {
+  return parseSkill(answer.at("skill")?.value);
 }
 
 /** Most entries of one list that are told to be left out. */

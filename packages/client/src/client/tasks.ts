@@ -1,13 +1,19 @@
 import { type Clock, sleep, type Deadline, type Deadlines } from "@junctor/core/async";
 import { RpcError } from "@junctor/core/errors";
-import { RawJson } from "@junctor/core/json";
+import { joinMembers, type RawJson } from "@junctor/core/json";
 import type { ToolResult } from "@junctor/core/mcp";
-import type { TaskProgress, TaskState } from "@junctor/core/provider";
-import type { Send } from "./conversations.ts";
+import {
+  createOperation,
+  type Outcome,
+  type TaskProgress,
+  type TaskState,
+  toTaskState,
+} from "@junctor/core/provider";
 import { followTask } from "./follow-task.ts";
 import { type QuestionHandlers, answerAll } from "./handlers.ts";
 import { toSpec } from "./on-behalf.ts";
-import { parseTask, toToolResult } from "./parse-result.ts";
+import type { Operations } from "./operations.ts";
+import { toToolResult } from "./parse-result.ts";
 
 /** How long a task is waited for. */
 export interface TaskWait {
@@ -47,7 +53,7 @@ export interface ClientTask {
 }
 
 interface TasksOptions {
-  readonly send: Send;
+  readonly send: Operations["send"];
   readonly deadlines: Deadlines;
   readonly handlers: QuestionHandlers;
   readonly clock: Clock;
@@ -56,7 +62,7 @@ interface TasksOptions {
 /** The tasks of one server. */
 export interface Tasks {
   /** Waits for the end of a task that a call became, and tells its messages. The end of the deadline cancels it. */
-  follow(first: TaskState, underway: Deadline, onMessage: (message: string) => void): Promise<RawJson>;
+  follow(first: Outcome, underway: Deadline, onMessage: (message: string) => void): Promise<RawJson>;
   task(ref: string): ClientTask;
 }
 
@@ -64,12 +70,13 @@ export interface Tasks {
 const cancelTimeoutMs = 2000;
 
 export function createTasks({ send, deadlines, handlers, clock }: TasksOptions): Tasks {
-  const request = (method: string, params: object, deadline: Deadline): Promise<RawJson> =>
-    send(method, RawJson.fromValue(params), toSpec(deadline));
-  const get = async (taskId: string, deadline: Deadline): Promise<TaskState> =>
-    parseTask(await request("tasks/get", { taskId }, deadline), taskId);
-  const cancel = async (taskId: string, timeoutMs?: number): Promise<void> => {
-    await deadlines.run({ timeoutMs }, (deadline) => request("tasks/cancel", { taskId }, deadline));
+  /** The tool of a task is not known here, and the server does not need it. */
+  const request = (method: string, ref: string, deadline: Deadline, args?: RawJson): Promise<Outcome> =>
+    send(createOperation(method, "", { ref, arguments: args }), toSpec(deadline));
+  const get = async (ref: string, deadline: Deadline): Promise<TaskState> =>
+    toTaskState(await request("tasks/get", ref, deadline));
+  const cancel = async (ref: string, timeoutMs?: number): Promise<void> => {
+    await deadlines.run({ timeoutMs }, (deadline) => request("tasks/cancel", ref, deadline));
   };
 
   const untilEnd = (
@@ -86,16 +93,14 @@ export function createTasks({ send, deadlines, handlers, clock }: TasksOptions):
       answered: new Set(),
       answer: async (asks) => {
         const given = await answerAll(asks, handlers, underway.stop.signal, clock).finally(underway.hold());
-        const inputResponses = Object.fromEntries(
-          Object.entries(given).map(([key, raw]) => [key, raw.value]),
-        );
-        await request("tasks/update", { taskId: first.ref, inputResponses }, underway);
+        await request("tasks/update", first.ref, underway, joinMembers(given));
         return true;
       },
     });
 
   return {
-    follow: async (first, underway, onMessage) => {
+    follow: async (outcome, underway, onMessage) => {
+      const first = toTaskState(outcome);
       let lastMessage: string | undefined;
       const onState = ({ message }: TaskState): void => {
         if (message !== undefined && message !== lastMessage) onMessage(message);

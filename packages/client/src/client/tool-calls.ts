@@ -2,18 +2,11 @@ import type { Clock, Deadline, Deadlines } from "@junctor/core/async";
 import { ToolError } from "@junctor/core/errors";
 import { RawJson, toJsonValue } from "@junctor/core/json";
 import { metaKeys, type LogLevel, type ToolResult } from "@junctor/core/mcp";
-import {
-  toTrace,
-  type CallContext,
-  type CallEvent,
-  type ToolCall,
-  type ToolOutcome,
-  type TaskState,
-} from "@junctor/core/provider";
+import { type CallEvent, createOperation, type Outcome, toTrace } from "@junctor/core/provider";
 import { type Recorded, type Tally, newTally } from "./call-record.ts";
 import type { RequestSpec } from "./conversation.ts";
-import { type Forwarder, toOwnOutcome, toRoundOutcome } from "./forward.ts";
 import { type QuestionHandlers, answerAll, fulfil } from "./handlers.ts";
+import type { Operations } from "./operations.ts";
 import { toToolResult } from "./parse-result.ts";
 import type { StartedCall, Tasks } from "./tasks.ts";
 import type { ToolCheck } from "./tool-check.ts";
@@ -41,7 +34,7 @@ export interface CallOptions {
 }
 
 interface ToolCallsOptions {
-  readonly forwarder: Forwarder;
+  readonly operations: Operations;
   readonly check: ToolCheck;
   readonly handlers: QuestionHandlers;
   /** Undefined without an audit. */
@@ -51,21 +44,17 @@ interface ToolCallsOptions {
   readonly maxRounds: number;
   readonly validate: boolean;
   readonly tasks: Tasks;
-  /** Whether tasks are declared; else a server that answers with one has made a mistake. */
-  readonly declaresTasks: boolean;
 }
 
-/** Calling tools, for people and for programs that compose providers. */
+/** Calling tools, for people. */
 interface ToolCalls {
   call(name: string, args: object, options: CallOptions): Promise<ToolResult>;
   /** The same, but a call that becomes a task is not waited for. */
   start(name: string, args: object, options: CallOptions): Promise<StartedCall>;
-  forward(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
 }
 
 export function createToolCalls(options: ToolCallsOptions): ToolCalls {
-  const { forwarder, check, handlers, clock, deadlines, recorded, maxRounds, tasks } = options;
-  const read: (result: RawJson) => ToolOutcome = options.declaresTasks ? toOwnOutcome : toRoundOutcome;
+  const { operations, check, handlers, clock, deadlines, recorded, maxRounds, tasks } = options;
 
   const toSpec = (
     underway: Deadline,
@@ -87,41 +76,39 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
   };
 
   /** Makes a call. `isFollowed` says whether the result of a task that it becomes is waited for. */
-  const make = (
-    name: string,
-    args: object,
-    given: CallOptions,
-    isFollowed: boolean,
-  ): Promise<ToolOutcome> => {
+  const make = (name: string, args: object, given: CallOptions, isFollowed: boolean): Promise<Outcome> => {
     const shouldCheck = given.validate ?? options.validate;
     const raw = RawJson.fromValue(args);
+    const operation = createOperation("tools/call", name, { arguments: raw });
     const { logLevel, caller } = given;
     const meta = toMetaMembers(given.meta, logLevel);
     const trace = (): string | undefined => toTrace(given.meta?.["traceparent"]);
     const subject = { tool: name, args: raw, caller, trace };
-    const work = (tally: Tally): Promise<ToolOutcome> =>
+    const work = (tally: Tally): Promise<Outcome> =>
       deadlines.run(given, async (underway) => {
-        const needsTool = shouldCheck || forwarder.isMirroring();
-        const tool = needsTool ? await forwarder.findTool(name, underway.stop) : undefined;
-        if (shouldCheck && tool !== undefined) await check.checkArguments(tool, raw.value);
+        const tool = shouldCheck ? await operations.findTool(name, underway.stop) : undefined;
+        if (tool !== undefined) await check.checkArguments(tool, raw.value);
         const spec = { ...toSpec(underway, raw, tally, given.onEvent), logLevel, meta };
         const ended = await fulfil(
-          (round) => forwarder.round({ name, arguments: raw, round }, tool, spec, read),
+          (round) => operations.send(round === undefined ? operation : { ...operation, round }, spec),
           (asks) => answerAll(asks, handlers, underway.stop.signal, clock).finally(underway.hold()),
           maxRounds,
         );
-        if (ended.kind === "task" && !isFollowed) return ended;
-        const result = ended.kind === "complete" ? ended.result : await follow(ended.task, underway, given);
+        if (ended.task !== undefined && !isFollowed) return ended;
+        const result = await finish(ended, underway, given);
         tally.bytesReceived = result.byteLength;
-        if (shouldCheck && tool !== undefined && result.at("isError")?.value !== true)
+        if (tool !== undefined && result.at("isError")?.value !== true)
           await check.checkOutput(tool, result.at("structuredContent")?.value);
         return { kind: "complete", result };
       });
     return recorded === undefined ? work(newTally()) : recorded(subject, work);
   };
-  const follow = (task: TaskState, underway: Deadline, { onEvent }: CallOptions): Promise<RawJson> =>
-    tasks.follow(task, underway, (message) => onEvent?.({ kind: "progress", message }));
-  const toResult = (outcome: ToolOutcome, { throwOnToolError }: CallOptions): ToolResult => {
+  /** The result of a call; of one that became a task, when that has ended. */
+  const finish = async (ended: Outcome, underway: Deadline, { onEvent }: CallOptions): Promise<RawJson> => {
+    if (ended.task === undefined && ended.kind === "complete") return ended.result;
+    return tasks.follow(ended, underway, (message) => onEvent?.({ kind: "progress", message }));
+  };
+  const toResult = (outcome: Outcome, { throwOnToolError }: CallOptions): ToolResult => {
     const result = toToolResult(outcome.kind === "complete" ? outcome.result : RawJson.fromValue({}));
     if (throwOnToolError === true && result.isError === true) throw new ToolError(describeFailure(result));
     return result;
@@ -131,23 +118,9 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     call: async (name, args, given) => toResult(await make(name, args, given, true), given),
     start: async (name, args, given) => {
       const outcome = await make(name, args, given, false);
-      if (outcome.kind === "task") return { kind: "task", task: tasks.task(outcome.task.ref) };
+      if (outcome.task !== undefined) return { kind: "task", task: tasks.task(outcome.task.ref) };
       return { kind: "complete", result: toResult(outcome, given) };
     },
-
-    forward:
-      recorded === undefined
-        ? forwarder.forward
-        : (call, context) => {
-            const { name: tool, arguments: args } = call;
-            const trace = (): string | undefined => toTrace(context.meta?.at("traceparent")?.value);
-            return recorded({ tool, args, caller: context.caller, trace }, async (tally) => {
-              tally.bytesSent = args.byteLength;
-              const outcome = await forwarder.forward(call, context);
-              if (outcome.kind === "complete") tally.bytesReceived = outcome.result.byteLength;
-              return outcome;
-            });
-          },
   };
 }
 

@@ -1,25 +1,30 @@
 import type { Clock } from "@junctor/core/async";
 import { NotFoundError } from "@junctor/core/errors";
-import { RawJson } from "@junctor/core/json";
+import { RawJson, withoutMembers } from "@junctor/core/json";
 import { metaKeys } from "@junctor/core/mcp";
-import { createChangeSource, type OldChange } from "@junctor/core/provider";
+import { type Change, covers, createSource, type Notice } from "@junctor/core/provider";
 import type { Notification } from "@junctor/core/rpc";
 import type { Conversations } from "./conversations.ts";
 import { createListening, type Listening } from "./listening.ts";
 import type { PlainRequest } from "./lists.ts";
 
+type Updated = Extract<Notice, { readonly kind: "updated" }>;
+
+/** What a server tells: a list changed, or a resource. */
+export type News = Change | Updated;
+
 /** Hears of changes on the server, by the means of its era. */
 export interface Watcher {
-  onChange(listener: (change: OldChange) => void): () => void;
-  /** Hears of one resource until the returned function is called. Several may watch the same one. */
-  watch(uri: string): Promise<() => void>;
+  onNews(listener: (news: News) => void): () => void;
+  /** Hears of a resource, and what lies below it, until the returned function is called. Several may watch the same one. */
+  watch(uri: string, listener?: (notice: Notice) => void): Promise<() => void>;
   stop(): void;
 }
 
 interface WatcherOptions {
   readonly conversations: Conversations;
   readonly request: PlainRequest;
-  readonly onChanged: (change: OldChange) => void;
+  readonly onChanged: (change: Change) => void;
   readonly clock: Clock;
   readonly onWarning: (text: string) => void;
 }
@@ -31,11 +36,11 @@ interface WatchedResource {
   readonly agreed: Promise<void>;
 }
 
-const lists: readonly OldChange[] = [{ kind: "tools" }, { kind: "prompts" }, { kind: "resources" }];
+const lists: readonly Change[] = [{ part: "tools" }, { part: "prompts" }, { part: "resources" }];
 
 export function createWatcher(options: WatcherOptions): Watcher {
   const { conversations, request, onChanged, clock, onWarning } = options;
-  const source = createChangeSource();
+  const source = createSource<News>((news) => ("part" in news ? news.part : `updated ${news.uri}`));
   const watched = new Map<string, WatchedResource>();
   /** Requests `resources/unsubscribe` that are underway, by URI. */
   const leaving = new Map<string, Promise<void>>();
@@ -43,13 +48,13 @@ export function createWatcher(options: WatcherOptions): Watcher {
   let listening: Listening | undefined;
   let starting: Promise<void> | undefined;
 
-  const report = (change: OldChange): void => {
-    onChanged(change);
-    source.report(change);
+  const report = (news: News): void => {
+    if ("part" in news) onChanged(news);
+    source.report(news);
   };
   const reportAll = (): void => {
     lists.forEach(report);
-    for (const uri of watched.keys()) report({ kind: "resource", uri });
+    for (const uri of watched.keys()) report({ kind: "updated", uri });
   };
 
   const begin = async (): Promise<void> => {
@@ -122,9 +127,9 @@ export function createWatcher(options: WatcherOptions): Watcher {
         listening?.cancelled(params?.at("requestId")?.text);
         return true;
       }
-      const change = toChange(notification);
-      if (change !== undefined) report(change);
-      return change !== undefined;
+      const news = toNews(notification);
+      if (news !== undefined) report(news);
+      return news !== undefined;
     },
     /** Everything is asked for anew, and everything may have changed. */
     renewed: () => {
@@ -139,11 +144,11 @@ export function createWatcher(options: WatcherOptions): Watcher {
   });
 
   return {
-    onChange: (listener) => {
+    onNews: (listener) => {
       startQuietly();
       return source.onChange(listener);
     },
-    watch: async (uri) => {
+    watch: async (uri, listener) => {
       let entry = watched.get(uri);
       if (entry === undefined) {
         // It is in the map before the server is asked, because the request is made from the map.
@@ -152,14 +157,22 @@ export function createWatcher(options: WatcherOptions): Watcher {
         watched.set(uri, entry);
       }
       entry.count++;
+      // The server may tell of it before it is known here that it agreed.
+      const deafen =
+        listener &&
+        source.onChange((news) => {
+          if ("uri" in news && covers(uri, news.uri)) listener(news);
+        });
       try {
         await entry.agreed;
       } catch (error) {
+        deafen?.();
         if (watched.get(uri) === entry) watched.delete(uri);
         throw error;
       }
       let isWatching = true;
       return () => {
+        deafen?.();
         if (isWatching) release(uri);
         isWatching = false;
       };
@@ -181,9 +194,10 @@ export function createWatcher(options: WatcherOptions): Watcher {
   }
 }
 
-function toChange({ method, params }: Notification): OldChange | undefined {
+function toNews({ method, params }: Notification): News | undefined {
   if (method !== "notifications/resources/updated")
-    return lists.find(({ kind }) => method === `notifications/${kind}/list_changed`);
+    return lists.find(({ part }) => method === `notifications/${part}/list_changed`);
   const uri = params?.at("uri")?.value;
-  return typeof uri === "string" ? { kind: "resource", uri } : undefined;
+  if (params === undefined || typeof uri !== "string") return undefined;
+  return { kind: "updated", uri, params: withoutMembers(params, ["_meta"]) };
 }

@@ -23,8 +23,8 @@ export function createChangeSource(): ChangeSource {
   });
 }
 
-/** Changes with the same key are one. */
-function createSource<C>(keyOf: (change: C) => string): ChangeSource<C> {
+/** A source without listeners. What has the same key is one. */
+export function createSource<C>(keyOf: (change: C) => string): ChangeSource<C> {
   const listeners = new Set<(change: C) => void>();
   const waiting = new Map<string, C>();
   const flush = (): void => {

@@ -18,6 +18,7 @@ export {
   type ChangeSource,
   createChanges,
   createChangeSource,
+  createSource,
   createWatches,
   levelsOf,
   type Watches,

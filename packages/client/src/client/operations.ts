@@ -1,0 +1,133 @@
+import { type Awaitable, isPromise, type Cancellation, waitFor } from "@junctor/core/async";
+import { RpcError, rpcCodes } from "@junctor/core/errors";
+import { parseText, type RawJson } from "@junctor/core/json";
+import {
+  encodeHeaderValue,
+  extensionIds,
+  methods,
+  mirroredParams,
+  parseAsks,
+  type Tool,
+} from "@junctor/core/mcp";
+import { type Operation, type Outcome, toParams } from "@junctor/core/provider";
+import type { RequestSpec } from "./conversation.ts";
+import { type Conversations, toNotSent } from "./conversations.ts";
+import type { Lists } from "./lists.ts";
+import { parseTask } from "./parse-result.ts";
+
+interface OperationsOptions {
+  readonly conversations: Pick<Conversations, "send" | "agreement">;
+  readonly tools: Lists["tools"];
+  readonly isHttp: boolean;
+  /** Whether tasks are declared where a request does not say otherwise. */
+  readonly declaresTasks: boolean;
+  /** Types of results of tools that pass as they are, beside those of the protocol. */
+  readonly resultTypes?: readonly string[] | undefined;
+}
+
+/** Sends operations to the server, one round at a time. */
+export interface Operations {
+  send(operation: Operation, spec: RequestSpec): Promise<Outcome>;
+  /** The definition of a tool. It is looked up before anything is sent for the call. */
+  findTool(name: string, stop: Cancellation): Awaitable<Tool | undefined>;
+}
+
+export function createOperations(options: OperationsOptions): Operations {
+  const { conversations, tools, isHttp, declaresTasks, resultTypes = [] } = options;
+
+  const findTool: Operations["findTool"] = (name, stop) =>
+    tools.last === undefined
+      ? waitFor(tools.get(), stop).then(
+          (listing) => listing.get(name),
+          (error: unknown) => {
+            throw toNotSent(error);
+          },
+        )
+      : tools.last.get(name);
+
+  const request = (operation: Operation, tool: Tool | undefined, spec: RequestSpec): Promise<RawJson> => {
+    const { method, name, ref = name } = operation;
+    const about = methods.get(method)?.name === undefined ? undefined : ref;
+    const mirrored = tool && toMirroredHeaders(tool, operation.arguments);
+    const made = mirrored === undefined ? spec : { ...spec, mirrored };
+    return conversations.send(method, toParams(operation), made, about);
+  };
+
+  /** What the answer of the server means. */
+  const toOutcome = (result: RawJson, { method, ref }: Operation, spec: RequestSpec): Outcome => {
+    if (method === "tasks/get") return parseTask(result, ref);
+    if (methods.get(method)?.asks !== true) return { kind: "complete", result };
+    const text = result.textOf("resultType");
+    // The usual spelling. A missing type means complete.
+    if (text === undefined || text === '"complete"') return { kind: "complete", result };
+    const type: unknown = parseText(text) ?? "complete";
+    const isOpened = method === "tools/call" && typeof type === "string" && resultTypes.includes(type);
+    if (type === "complete" || isOpened) return { kind: "complete", result };
+    if (type === "input_required") {
+      const state = result.at("requestState")?.value;
+      const asks = parseAsks(result.at("inputRequests"));
+      return { kind: "input_required", asks, ...(state === undefined ? {} : { state }) };
+    }
+    if (type === "task" && method === "tools/call" && mayBeTask(spec)) return parseTask(result);
+    throw new RpcError(
+      "rpc.other",
+      `The server answered with a result of the unknown type ${JSON.stringify(type)}`,
+    );
+  };
+  /** For a request that did not declare tasks, a task is an error. */
+  const mayBeTask = ({ capabilities }: RequestSpec): boolean =>
+    capabilities === undefined
+      ? declaresTasks
+      : capabilities.extensions !== undefined && extensionIds.tasks in capabilities.extensions;
+
+  const callTool = (operation: Operation, tool: Tool | undefined, spec: RequestSpec): Promise<Outcome> =>
+    request(operation, tool, spec).then(
+      (result) => toOutcome(result, operation, spec),
+      async (error: unknown) => {
+        // A server that says the headers are wrong has another schema than we know: look again, once.
+        if (!(error instanceof RpcError) || error.rpcCode !== rpcCodes["rpc.header_mismatch"]) throw error;
+        tools.invalidate();
+        const renewed = (await waitFor(tools.get(), spec.stop)).get(operation.name);
+        return toOutcome(await request(operation, renewed, spec), operation, spec);
+      },
+    );
+
+  return {
+    findTool,
+    send: (operation, spec) => {
+      if (operation.method !== "tools/call")
+        return request(operation, undefined, spec).then((result) => toOutcome(result, operation, spec));
+      const isMirroring = isHttp && conversations.agreement?.mode.kind === "modern";
+      const tool = isMirroring ? findTool(operation.name, spec.stop) : undefined;
+      return isPromise(tool)
+        ? tool.then((found) => callTool(operation, found, spec))
+        : callTool(operation, tool, spec);
+    },
+  };
+}
+
+/**
+ * The headers that repeat arguments of a modern call over HTTP; undefined for a tool that wants none, as most do. Values
+ * that are missing or null have none.
+ */
+function toMirroredHeaders(
+  { inputSchema }: Tool,
+  args: RawJson,
+): { readonly [header: string]: string } | undefined {
+  const params = mirroredParams(inputSchema);
+  if (params.length === 0) return undefined;
+  const headers: { [header: string]: string } = {};
+  for (const { header, path } of params) {
+    const value = path.reduce<RawJson | undefined>((node, key) => node?.at(key), args);
+    if (value === undefined || value.kind === "null") continue;
+    headers[`mcp-param-${header.toLowerCase()}`] = encodeHeaderValue(toHeaderText(value));
+  }
+  return headers;
+}
+
+/** Integers in decimal, however they were written. Numbers too large for that stay as they are. */
+function toHeaderText(json: RawJson): string {
+  const { value } = json;
+  if (typeof value === "string") return value;
+  return Number.isSafeInteger(value) ? String(value) : json.text;
+}
