@@ -3,7 +3,7 @@ import { type CredentialEvent, credentialId } from "@junctor/client/internal";
 import { andThen, type Awaitable, isPromise, type Clock } from "@junctor/core/async";
 import type { ListPart } from "@junctor/core/fit";
 import type { Tool } from "@junctor/core/mcp";
-import type { OldChange, CallerInfo } from "@junctor/core/provider";
+import type { CallerInfo, Change } from "@junctor/core/provider";
 import { connectTool } from "../catalog/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import { createServerAuthorizer, type Logins } from "../credentials/index.ts";
@@ -30,7 +30,7 @@ interface PerCallerServerOptions {
   ) => Upstream;
   readonly onEvent: (event: CredentialEvent) => void;
   /** Called when lists of some callers changed. */
-  readonly onChange: (change: OldChange) => void;
+  readonly onChange: (change: Change) => void;
   /** Called with the lists that the server gave for a caller. */
   readonly onListed: (listed: Listed) => void;
 }
@@ -73,14 +73,10 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
   const report = (account: Account) => (upstream: Upstream, change: UpstreamChange) => {
     const { pooled } = change;
     if (account.upstream !== upstream) return;
-    if (change.kind === "resource") {
-      const connection = ofAccount(account, pooled.isWatchedFor);
-      return onChange({ kind: "resource", uri: change.uri, origin: name, connection });
-    }
     if (change.kind === "listed") {
       options.onListed(pooled.lists.listed);
-      const connection = ofAccount(account, pooled.isFor);
-      for (const kind of change.changed) onChange({ kind, origin: name, connection });
+      const isFor = ofAccount(account, pooled.isFor);
+      for (const part of change.changed) onChange({ part, origin: name, isFor });
       return;
     }
     // Only the person can help, so the upstream is closed and does not try again.

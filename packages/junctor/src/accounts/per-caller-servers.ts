@@ -1,7 +1,7 @@
 import type { CredentialEvent } from "@junctor/client/internal";
 import type { Clock } from "@junctor/core/async";
 import type { Catalog, Naming } from "@junctor/core/compose";
-import type { OldChange, CallerInfo } from "@junctor/core/provider";
+import type { CallerInfo, Change } from "@junctor/core/provider";
 import { toConnectName } from "../catalog/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import type { Logins } from "../credentials/index.ts";
@@ -21,7 +21,7 @@ interface PerCallerServersOptions {
   readonly factory: UpstreamFactory;
   /** Undefined where callers have no accounts of their own, whatever the config says. */
   readonly links: Links | undefined;
-  readonly onChange: (change: OldChange) => void;
+  readonly onChange: (change: Change) => void;
   readonly onCredential?: ((server: string, event: CredentialEvent) => void) | undefined;
 }
 

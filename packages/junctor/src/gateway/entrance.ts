@@ -15,7 +15,6 @@ import {
   type Change,
   type ChangeSource,
   createGuarded,
-  type OldChange,
   type Middleware,
   type CallerInfo,
   type OldProvider,
@@ -39,7 +38,7 @@ import { type CapParts, withServerCaps } from "./result-caps.ts";
 export interface EntranceParts {
   readonly catalog: Catalog;
   readonly fleet: Fleet;
-  readonly changes: ChangeSource;
+  readonly changes: ChangeSource<Change>;
   readonly log: GatewayLog;
   readonly hide: (json: string) => string;
   /** How callers are told of a failure of a server. */
@@ -86,10 +85,7 @@ export function createEntrance(parts: EntranceParts, options: EntranceOptions): 
     catalog,
     viewFor,
     triesAll: false,
-    onChange: (listener) =>
-      changes.onChange((change) => {
-        if (change.kind !== "resource") listener(toListChange(change, fleet));
-      }),
+    onChange: changes.onChange,
     onWaiting: createWaitingLog(log),
     offers: (caller) => ({
       serves: (method) => methods.has(method),
@@ -153,16 +149,6 @@ const ownExtensions: Extensions = {
   [extensionIds.tasks]: {},
   [extensionIds.skills]: { directoryRead: true },
 };
-
-/** A change of a server's list, with who may hear of it. */
-function toListChange(change: Exclude<OldChange, { readonly kind: "resource" }>, fleet: Fleet): Change {
-  const { kind, origin } = change;
-  const isFor = (caller: CallerInfo): boolean => {
-    const server = fleet.servers.find(({ config }) => config.name === origin);
-    return server?.provider.mayHear?.(change.inner ?? change, caller) !== false;
-  };
-  return { part: kind, origin, isFor };
-}
 
 /**
  * How long what callers carry is good: much longer than a call is parked. A caller that comes back too late must hear that

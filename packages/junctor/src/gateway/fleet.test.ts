@@ -24,6 +24,7 @@ test("a change of a gateway inside a gateway is heard by the callers of the oute
   outer.provider.onChange?.((change) => {
     if (outer.provider.mayHear?.(change, context) !== false) heard.push(change);
   });
+  await outer.provider.resources?.watch?.(uri, context);
   resources.updated(uri);
   await expect.poll(() => heard).toContainEqual(expect.objectContaining({ kind: "resource", uri }));
 });

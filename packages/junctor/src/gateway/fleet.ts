@@ -1,6 +1,6 @@
 import { waitFor } from "@junctor/core/async";
 import type { Catalog, Naming } from "@junctor/core/compose";
-import type { OldChange, OldProvider } from "@junctor/core/provider";
+import type { Change, OldProvider } from "@junctor/core/provider";
 import { type Links, PerCallerServers } from "../accounts/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import type { CallerKinds } from "../policy/index.ts";
@@ -23,7 +23,7 @@ interface FleetOptions extends UpstreamFactoryOptions {
   /** Providers of this process, by name. */
   readonly local: { readonly [name: string]: OldProvider };
   /** Called for each change that callers must hear of. */
-  readonly onChange: (change: OldChange) => void;
+  readonly onChange: (change: Change) => void;
   /** Called when a server was listed, also if its lists are the same as before. */
   readonly onListed: () => void;
   /** Servers that other gateways of this process have, too. */
@@ -220,8 +220,6 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
   return (upstream: Upstream, { pooled, ...change }: UpstreamChange): void => {
     const { name } = upstream;
     const isForAll = pooled === upstream.pool.everyone;
-    if (change.kind === "resource")
-      return onChange({ ...change, origin: name, connection: pooled.isWatchedFor });
     // Lists tell of the health of the connection for everyone. That of other connections changes with each session that comes and goes.
     if (change.kind === "listed" || isForAll) catalog.outdated();
     pins()?.look(name, pooled.lists.listed, isForAll ? instructionsOf(upstream) : undefined);
@@ -235,7 +233,7 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
       logFaults(name, listed.faults);
       memory?.keep(upstream.config, listed);
     }
-    for (const kind of change.changed) onChange({ kind, origin: name, connection: pooled.isFor });
+    for (const part of change.changed) onChange({ part, origin: name, isFor: pooled.isFor });
     if (isForAll) onListed();
   };
 }

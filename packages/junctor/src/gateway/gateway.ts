@@ -4,7 +4,7 @@ import { anyone, Catalog, describeCollision } from "@junctor/core/compose";
 import { ClosedError } from "@junctor/core/errors";
 import { createSeal } from "@junctor/core/mcp";
 import { assertKnownKeys, packageVersion } from "@junctor/core/options";
-import { createChangeSource } from "@junctor/core/provider";
+import { createChanges } from "@junctor/core/provider";
 import { anybody, type Authenticate } from "@junctor/server";
 import { createListenLimits } from "@junctor/server/internal";
 import {
@@ -91,7 +91,7 @@ export async function startGateway(
   const { perCaller, maxStarts } = first;
   const parked = { clock, maxParkedPerCaller: perCaller.parked, at: cluster?.membership.id };
   const parking = options.shared?.parking ?? new Parking({ ...parked, ...options.parking });
-  const changes = createChangeSource();
+  const changes = createChanges();
   const kinds = createCallerKinds();
   const catalog = new Catalog({
     kindOf: kinds.of,
@@ -223,7 +223,7 @@ export async function startGateway(
       toNaming(next),
       isReady ? Math.min(firstListMs, addedListMs) : firstListMs,
     );
-    for (const kind of ["tools", "prompts", "resources"] as const) changes.report({ kind });
+    for (const part of ["tools", "prompts", "resources"] as const) changes.report({ part });
     rules.look();
     await Promise.all([updated, lastChain[Symbol.asyncDispose]()]);
   };

@@ -1,5 +1,11 @@
 import type { Server, Implementation } from "@junctor/core/mcp";
-import type { ChangeSource, OldProvider } from "@junctor/core/provider";
+import {
+  type Change,
+  type ChangeSource,
+  fromFacets,
+  type OldProvider,
+  withFacets,
+} from "@junctor/core/provider";
 import { type Cluster, createConnectionServer } from "../cluster/index.ts";
 import { profileOfResults, type ResultsElsewhere, resultsName } from "../context/index.ts";
 import type { GatewayLog } from "../log/index.ts";
@@ -8,7 +14,7 @@ import type { Fleet } from "./fleet.ts";
 
 interface JoinedParts {
   readonly fleet: Fleet;
-  readonly changes: ChangeSource;
+  readonly changes: ChangeSource<Change>;
   readonly info: Implementation;
   readonly log: GatewayLog;
   readonly results: { readonly elsewhere?: SharedResults };
@@ -55,24 +61,17 @@ export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, resu
 }
 
 /** A server with the changes that are its own: the composition of all servers reports those of all. */
-function toLineProvider({ config: { name }, provider }: GatewayServer, changes: ChangeSource): OldProvider {
-  const { resources, prompts, completion, tasks, skills, methods } = provider;
-  return {
-    listTools: (context) => provider.listTools(context),
-    callTool: (call, context) => provider.callTool(call, context),
-    ...(resources && { resources }),
-    ...(prompts && { prompts }),
-    ...(completion && { completion }),
-    ...(tasks && { tasks }),
-    ...(skills && { skills }),
-    ...(methods && { methods }),
-    get cacheHints() {
-      return provider.cacheHints;
-    },
+function toLineProvider(server: GatewayServer, changes: ChangeSource<Change>): OldProvider {
+  const provider = fromFacets(server.provider);
+  const { name } = server.config;
+  return withFacets({
+    list: (part, context) => provider.list(part, context),
+    call: (operation, context) => provider.call(operation, context),
+    watch: (target, context, listener) => provider.watch?.(target, context, listener) ?? (() => {}),
+    offers: (caller) => provider.offers(caller),
     onChange: (listener) =>
       changes.onChange((change) => {
         if (change.origin === name) listener(change);
       }),
-    mayHear: (change, callerInfo) => provider.mayHear?.(change, callerInfo) ?? true,
-  };
+  });
 }

@@ -1,5 +1,5 @@
 import type { Catalog } from "@junctor/core/compose";
-import type { OldChange, OldProvider } from "@junctor/core/provider";
+import { type Change, fromFacets, type OldProvider } from "@junctor/core/provider";
 import type { ServerConfig } from "../config/index.ts";
 import type { GatewayLog } from "../log/index.ts";
 import { createLocalServer, type GatewayServer, toLocalConfig } from "./gateway-server.ts";
@@ -9,7 +9,7 @@ interface LocalServersOptions {
   readonly providers: { readonly [name: string]: OldProvider };
   readonly catalog: Catalog;
   readonly log: GatewayLog;
-  readonly onChange: (change: OldChange) => void;
+  readonly onChange: (change: Change) => void;
 }
 
 /** The providers of this process among the servers of a gateway. */
@@ -57,7 +57,8 @@ export class LocalServers implements Disposable {
 
   #listen(name: string, provider: OldProvider): void {
     const { onChange } = this.#options;
-    const stop = provider.onChange?.((inner) => onChange({ ...inner, origin: name, inner }));
+    const { onChange: listen } = fromFacets(provider);
+    const stop = listen?.(({ part, isFor }) => onChange({ part, origin: name, isFor }));
     if (stop !== undefined) this.#stops.add(stop);
   }
 }

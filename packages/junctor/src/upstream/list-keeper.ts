@@ -14,8 +14,6 @@ interface ListKeeperOptions {
   readonly gatherMs: number;
   /** Called with the lists that changed, once they are known here. `isFirst`: nothing was listed before. */
   readonly onListed: (changed: readonly ListKind[], isFirst: boolean) => void;
-  /** Called for each change of one resource. */
-  readonly onResource: (uri: string) => void;
 }
 
 const partsOf: { readonly [Kind in ListKind]: readonly ListPart[] } = {
@@ -125,7 +123,7 @@ export class ListKeeper {
   }
 
   #heard(listing: Listing, change: OldChange): void {
-    if (change.kind === "resource") return this.#options.onResource(change.uri);
+    if (change.kind === "resource") return;
     listing.heardOf.add(change.kind);
     if (listing.stopTimer !== undefined) return;
     const { clock, gatherMs } = this.#options;

@@ -131,8 +131,8 @@ export class Pool implements AsyncDisposable {
   }
 
   #create(audience: Audience): PooledConnection {
-    const { createConnection, clock, known, audiences, onListed, onResource, onUp, onHealth } = this.#options;
-    const listeners = { onListed, onResource, onUp, onHealth };
+    const { createConnection, clock, known, audiences, onListed, onUp, onHealth } = this.#options;
+    const listeners = { onListed, onUp, onHealth };
     const isEveryone = audience === audiences.everyone;
     return createPooledConnection(audience, {
       isEveryone,

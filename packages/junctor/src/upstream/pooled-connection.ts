@@ -25,12 +25,8 @@ export interface PooledConnection {
   era: "modern" | "legacy" | undefined;
   /** Whether a caller hears of changes of its lists. The same function each time: changes are gathered by it. */
   readonly isFor: (caller: CallerInfo) => boolean;
-  /** The same for the resources that are watched on it. */
-  readonly isWatchedFor: (caller: CallerInfo) => boolean;
   /** The sessions that used it and are not over: they hear its announcements. */
   readonly sessions: Set<object>;
-  /** Whether a resource is watched for its callers on the connection for everyone, because it cannot be on this one. */
-  watchesElsewhere: boolean;
   /** Calls and watches that use it. */
   inUse: number;
   usedAt: number;
@@ -41,7 +37,6 @@ export interface PooledConnection {
 /** A pool tells this of its connections. */
 export interface ConnectionNews {
   readonly onListed: (pooled: PooledConnection, changed: readonly ListKind[]) => void;
-  readonly onResource: (pooled: PooledConnection, uri: string) => void;
   readonly onUp: (pooled: PooledConnection, client: Client) => void;
   readonly onHealth: (pooled: PooledConnection, health: Health, cause: unknown) => void;
 }
@@ -86,7 +81,6 @@ export function createPooledConnection(
       const isAwaited = isFirst && !isEveryone && clock.now() - openedAt < ownListMs;
       options.onListed(pooled, isAwaited ? [] : changed);
     },
-    onResource: (uri) => options.onResource(pooled, uri),
   });
   const connection = createConnection(audience, {
     keepsAlive: isEveryone,
@@ -116,21 +110,15 @@ export function createPooledConnection(
     watches: new Watches(),
     client: undefined,
     era: undefined,
-    // Callers hear of the connection for everyone where their own lists or watches nothing.
+    // Callers hear of the connection for everyone where their own lists nothing.
     isFor: (caller) => {
       const own = options.find(caller);
       return own === pooled || (isEveryone && own?.lists.isListed !== true);
     },
-    isWatchedFor: (caller) => {
-      const own = options.find(caller);
-      return own === pooled || (isEveryone && own?.watchesElsewhere !== false);
-    },
     sessions: new Set(),
-    watchesElsewhere: false,
     inUse: 0,
     usedAt: openedAt,
     isEnding: false,
   };
-  pooled.watches.onMissed = (uri) => options.onResource(pooled, uri);
   return pooled;
 }

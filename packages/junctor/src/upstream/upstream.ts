@@ -7,12 +7,10 @@ import { extensionIds, type Items, methods, type Part } from "@junctor/core/mcp"
 import {
   type CallContext,
   type CallerInfo,
-  type Change,
   fromFacets,
   type Listing,
   type Notice,
   type Offers,
-  type OldChange,
   type OldProvider,
   type Operation,
   type Outcome,
@@ -56,7 +54,6 @@ import { createUseAt, type OtherReplicas } from "./use-at.ts";
 export type UpstreamChange = { readonly pooled: PooledConnection } & (
   | { readonly kind: "health"; readonly health: Health; readonly cause: unknown }
   | { readonly kind: "listed"; readonly changed: readonly ListKind[] }
-  | { readonly kind: "resource"; readonly uri: string }
 );
 
 interface UpstreamOptions {
@@ -114,7 +111,6 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly #skills: (context: CallContext) => Promise<Listing<Items["skills"]>>;
   readonly #tasks: UpstreamTasks;
   readonly #taskConnections: TaskConnections;
-  readonly #listeners = new Set<(change: Change) => void>();
   readonly #hosted: MemoryTasks;
   #isClosed = false;
   #stopIdle: (() => void) | undefined;
@@ -136,12 +132,7 @@ export class Upstream implements Provider, AsyncDisposable {
       onWaiting,
       createConnection: createConnectionFactory({ ...options, clock, habits: this.#habits }),
       known: predecessor?.isListed === true ? predecessor.listedFor() : options.remembered,
-      onListed: (pooled, changed) => {
-        for (const part of changed)
-          for (const listener of this.#listeners) listener({ part, isFor: pooled.isFor });
-        onChange({ kind: "listed", changed, pooled });
-      },
-      onResource: (pooled, uri) => onChange({ kind: "resource", uri, pooled }),
+      onListed: (pooled, changed) => onChange({ kind: "listed", changed, pooled }),
       onUp: () => this.#restLater(),
       onHealth: (pooled, health, cause) => {
         if (pooled === pool.everyone) lists.note(health);
@@ -153,7 +144,6 @@ export class Upstream implements Provider, AsyncDisposable {
     const lists = new UpstreamLists({ config, clock, pool, ...awaited });
     // Watches of callers are kept when the server is replaced.
     if (predecessor !== undefined) everyone.watches = predecessor.pool.everyone.watches;
-    everyone.watches.onMissed = (uri) => onChange({ kind: "resource", uri, pooled: everyone });
     const server = config.name;
     const toFailure = (error: unknown, connection: Connection): unknown => {
       if (isDoubtful(error)) connection.doubt();
@@ -205,9 +195,8 @@ export class Upstream implements Provider, AsyncDisposable {
     this.#tasks = tasks;
     this.#taskConnections = taskConnections;
     this.#hosted = hosted;
-    this.provider = Object.defineProperties(withFacets(this), {
-      mayHear: { value: mayHear },
-      cacheHints: { get: () => this.listedFor().hints },
+    this.provider = Object.defineProperty(withFacets(this), "cacheHints", {
+      get: () => this.listedFor().hints,
     });
   }
 
@@ -316,12 +305,6 @@ export class Upstream implements Provider, AsyncDisposable {
     return everything;
   }
 
-  onChange(listener: (change: Change) => void): () => void {
-    const heard = (change: Change): void => listener(change);
-    this.#listeners.add(heard);
-    return () => void this.#listeners.delete(heard);
-  }
-
   /** Whether the gateway makes a task of a call, for a caller that knows tasks and a server that knows those of 2025-11-25. */
   #isHosted({ method, name }: Operation, context: CallContext): boolean {
     if (context.capabilities.extensions === undefined || method !== "tools/call" || !knowsTasks(context))
@@ -370,7 +353,6 @@ export class Upstream implements Provider, AsyncDisposable {
       const isLess = isUnknown || error instanceof NotFoundError;
       if (pooled === everyone || !isLess || this.config.sharing !== "shared") throw error;
     }
-    pooled.watchesElsewhere = true;
     return everyone.watches.add(uri, await everyone.connection.whenUp(signal), listener);
   }
 
@@ -412,11 +394,6 @@ export const everything: Offers = {
   serves: () => true,
   extensions: { [extensionIds.skills]: { directoryRead: true }, [extensionIds.tasks]: {} },
 };
-
-/** Asks a change of an upstream whom it is for, where changes do not say so themselves. */
-export function mayHear({ connection }: OldChange, caller: CallerInfo): boolean {
-  return (connection as PooledConnection["isFor"] | undefined)?.(caller) !== false;
-}
 
 /** Tasks that the gateway hosts, as the provider that has them. */
 function toHome(hosted: MemoryTasks): Provider {

@@ -16,8 +16,6 @@ interface Watched {
 
 /** The resources that are watched on one connection: asked for once, however many watch, and again when it was started anew. */
 export class Watches {
-  /** Called for resources that may have changed while the server was away. Set by the upstream that has the watches now. */
-  onMissed: (uri: string) => void = () => {};
   readonly #watched = new Map<string, Watched>();
 
   get size(): number {
@@ -48,10 +46,7 @@ export class Watches {
   renew(client: Client): void {
     for (const [uri, entry] of this.#watched) {
       this.#ask(uri, entry, client);
-      const missed = (): void => {
-        tell(entry, { kind: "updated", uri });
-        this.onMissed(uri);
-      };
+      const missed = (): void => tell(entry, { kind: "updated", uri });
       entry.stop.then(missed, missed);
     }
   }
