@@ -10,7 +10,7 @@ import {
   withFacets,
 } from "@junctor/core/provider";
 import { connectTool } from "../catalog/index.ts";
-import { everything, mayHear, type Upstream } from "../upstream/index.ts";
+import { everything, type Upstream } from "../upstream/index.ts";
 import type { AccountGuard } from "./account-guard.ts";
 import type { Accounts } from "./accounts.ts";
 
@@ -44,7 +44,7 @@ export function createAccountProvider({ accounts, guard }: AccountProviderOption
       guard.use(context, (upstream) => upstream.watch(target, context, listener)),
     offers: () => everything,
   });
-  return Object.defineProperties(provider, { mayHear: { value: mayHear }, cacheHints: { value: hints } });
+  return Object.defineProperty(provider, "cacheHints", { value: hints });
 }
 
 function toText(text: string): Outcome {

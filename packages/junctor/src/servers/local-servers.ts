@@ -57,7 +57,8 @@ export class LocalServers implements Disposable {
 
   #listen(name: string, provider: OldProvider): void {
     const { onChange } = this.#options;
-    const stop = fromFacets(provider).onChange?.((change) => onChange({ ...change, origin: name }));
+    const { onChange: listen } = fromFacets(provider);
+    const stop = listen?.(({ part, isFor }) => onChange({ part, origin: name, isFor }));
     if (stop !== undefined) this.#stops.add(stop);
   }
 }

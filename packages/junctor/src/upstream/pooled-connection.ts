@@ -110,7 +110,7 @@ export function createPooledConnection(
     watches: new Watches(),
     client: undefined,
     era: undefined,
-    // Callers hear of the connection for everyone where their own lists or watches nothing.
+    // Callers hear of the connection for everyone where their own lists nothing.
     isFor: (caller) => {
       const own = options.find(caller);
       return own === pooled || (isEveryone && own?.lists.isListed !== true);

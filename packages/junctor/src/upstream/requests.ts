@@ -210,7 +210,7 @@ export class Requests {
       const made = this.#options.send(client, operation, context);
       return isPromise(made) ? made : Promise.resolve(made);
     } catch (error) {
-      return Promise.reject(error as Error);
+      return Promise.reject(error);
     }
   }
 

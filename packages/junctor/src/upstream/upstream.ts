@@ -7,12 +7,10 @@ import { extensionIds, type Items, methods, type Part } from "@junctor/core/mcp"
 import {
   type CallContext,
   type CallerInfo,
-  type Change,
   fromFacets,
   type Listing,
   type Notice,
   type Offers,
-  type OldChange,
   type OldProvider,
   type Operation,
   type Outcome,
@@ -113,7 +111,6 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly #skills: (context: CallContext) => Promise<Listing<Items["skills"]>>;
   readonly #tasks: UpstreamTasks;
   readonly #taskConnections: TaskConnections;
-  readonly #listeners = new Set<(change: Change) => void>();
   readonly #hosted: MemoryTasks;
   #isClosed = false;
   #stopIdle: (() => void) | undefined;
@@ -135,11 +132,7 @@ export class Upstream implements Provider, AsyncDisposable {
       onWaiting,
       createConnection: createConnectionFactory({ ...options, clock, habits: this.#habits }),
       known: predecessor?.isListed === true ? predecessor.listedFor() : options.remembered,
-      onListed: (pooled, changed) => {
-        for (const part of changed)
-          for (const listener of this.#listeners) listener({ part, isFor: pooled.isFor });
-        onChange({ kind: "listed", changed, pooled });
-      },
+      onListed: (pooled, changed) => onChange({ kind: "listed", changed, pooled }),
       onUp: () => this.#restLater(),
       onHealth: (pooled, health, cause) => {
         if (pooled === pool.everyone) lists.note(health);
@@ -202,9 +195,8 @@ export class Upstream implements Provider, AsyncDisposable {
     this.#tasks = tasks;
     this.#taskConnections = taskConnections;
     this.#hosted = hosted;
-    this.provider = Object.defineProperties(withFacets(this), {
-      mayHear: { value: mayHear },
-      cacheHints: { get: () => this.listedFor().hints },
+    this.provider = Object.defineProperty(withFacets(this), "cacheHints", {
+      get: () => this.listedFor().hints,
     });
   }
 
@@ -313,12 +305,6 @@ export class Upstream implements Provider, AsyncDisposable {
     return everything;
   }
 
-  onChange(listener: (change: Change) => void): () => void {
-    const heard = (change: Change): void => listener(change);
-    this.#listeners.add(heard);
-    return () => void this.#listeners.delete(heard);
-  }
-
   /** Whether the gateway makes a task of a call, for a caller that knows tasks and a server that knows those of 2025-11-25. */
   #isHosted({ method, name }: Operation, context: CallContext): boolean {
     if (context.capabilities.extensions === undefined || method !== "tools/call" || !knowsTasks(context))
@@ -408,11 +394,6 @@ export const everything: Offers = {
   serves: () => true,
   extensions: { [extensionIds.skills]: { directoryRead: true }, [extensionIds.tasks]: {} },
 };
-
-/** Asks a change of an upstream whom it is for, where changes do not say so themselves. */
-export function mayHear({ connection }: OldChange, caller: CallerInfo): boolean {
-  return (connection as PooledConnection["isFor"] | undefined)?.(caller) !== false;
-}
 
 /** Tasks that the gateway hosts, as the provider that has them. */
 function toHome(hosted: MemoryTasks): Provider {

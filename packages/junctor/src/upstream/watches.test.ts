@@ -69,7 +69,9 @@ test("a server without resources that can be watched says that there is none", a
 test("one that was started anew is asked for everything, and all may have changed", async () => {
   const missed: string[] = [];
   const watches = new Watches();
-  const hear = (notice: Notice): void => void missed.push(notice.kind === "updated" ? notice.uri : "");
+  const hear = (notice: Notice): void => {
+    if (notice.kind === "updated") missed.push(notice.uri);
+  };
   const before = createServer();
   const after = createServer();
   const stop = await watches.add("x:1", before.client, hear);
@@ -118,4 +120,18 @@ test("who stops before the server agreed leaves nothing watched", async () => {
   await turn();
   expect(isWatched).toBe(false);
   expect(watches.size).toBe(0);
+});
+
+test("whoever watches hears of what lies below as well, and of nothing else, until it stops", async () => {
+  const { client, announce } = createFakeClient({ watch: async () => () => {} });
+  const watches = new Watches();
+  const heard: string[] = [];
+  const stop = await watches.add("x:/a", client, (notice) => {
+    if (notice.kind === "updated") heard.push(notice.uri);
+  });
+  for (const uri of ["x:/a", "x:/a/b", "x:/ab", "x:/b"]) announce({ kind: "resource", uri });
+  expect(heard).toEqual(["x:/a", "x:/a/b"]);
+  stop();
+  announce({ kind: "resource", uri: "x:/a" });
+  expect(heard).toHaveLength(2);
 });
