@@ -236,7 +236,10 @@ describe("members that the protocol does not know", () => {
     ]);
     gateway = await startTestGateway({
       mcpServers: Object.fromEntries<object>(entries),
-      junctor: { servers: Object.fromEntries<object>(servers) },
+      junctor: {
+        servers: Object.fromEntries<object>(servers),
+        perCaller: { completionsPerMinute: 1_000_000 },
+      },
     });
   });
   afterAll(async () => {
