@@ -387,7 +387,7 @@ function toOffers({ capabilities, mode }: Agreement): Offers {
   const declared = extensions === undefined ? {} : { extensions };
   const skills = resources && declaredExtension(declared, extensionIds.skills);
   const tasks = mode.kind === "modern" ? declaredExtension(declared, extensionIds.tasks) : undefined;
-  const directoryRead = (skills as { readonly directoryRead?: unknown } | undefined)?.directoryRead === true;
+  const directoryRead = skills !== undefined && "directoryRead" in skills && skills.directoryRead === true;
   const has: { readonly [method: string]: unknown } = {
     "tools/list": true,
     "tools/call": true,

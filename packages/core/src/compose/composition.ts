@@ -97,8 +97,8 @@ export function createComposition(options: CompositionOptions): Provider {
     if (part === "skills")
       return skills.list(context, hintsFor(context)) as unknown as Promise<Listing<Items[P]>>;
     return andThen(
-      untilListed(context, part as ListPart),
-      () => listingOf(part as ListPart, context) as unknown as Listing<Items[P]>,
+      untilListed(context, part),
+      () => listingOf(part, context) as unknown as Listing<Items[P]>,
     );
   };
 

@@ -33,8 +33,7 @@ export function describeEnd(
       const error = causeOf(end.error);
       const { code, delivery } = factsOf(error);
       // A middleware that refuses says so by a plain `ToolError`.
-      if ("isRefused" in end && end.isRefused === true)
-        return refused(code === "tool.failed" ? "tool.refused" : code);
+      if ("isRefused" in end && end.isRefused) return refused(code === "tool.failed" ? "tool.refused" : code);
       return isRefusal(error) ? refused(code) : { outcome: code, code, delivery };
     }
   }

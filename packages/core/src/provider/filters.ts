@@ -3,7 +3,7 @@ import { NotFoundError, UriTemplateError } from "../errors/index.ts";
 import { editMembers, RawJson } from "../json/index.ts";
 import { type Items, keyOf, type Part, parseUriTemplate, type Resource, type Skill } from "../mcp/index.ts";
 import type { CallContext } from "./context.ts";
-import { Listing } from "./listing.ts";
+import type { Listing } from "./listing.ts";
 import type { Operation, Outcome, Provider, Target } from "./provider.ts";
 import { foldCase, spellingsOf } from "./uri-spellings.ts";
 
@@ -122,8 +122,7 @@ export class Filters {
     context: CallContext,
     part: P,
   ): Awaitable<readonly Items[Part][]> {
-    if (part !== "skills")
-      return applyFilters(this.#filters, items as readonly ListedItem[], context, part as never);
+    if (part !== "skills") return applyFilters(this.#filters, items as readonly ListedItem[], context, part);
     const skills = items as readonly Skill[];
     return andThen(applyFilters(this.#filters, this.#allFilesOf(skills), context, "resources"), (files) => {
       const left = new Set<unknown>(files);
@@ -138,7 +137,8 @@ export class Filters {
     caller: string | undefined,
   ): Listing<Items[P]> {
     let byCaller = this.#shown.get(part);
-    if (byCaller === undefined) this.#shown.set(part, (byCaller = new Map()));
+    if (byCaller === undefined)
+      this.#shown.set(part, (byCaller = new Map<string | undefined, Listing<object>>()));
     const last = byCaller.get(caller) as Listing<Items[P]> | undefined;
     // A filter may show each caller another list, so one caller's is not for a cache that serves others.
     const hints =

@@ -302,7 +302,7 @@ function endWith(
           );
         if (final.kind !== "failed" || final.task !== undefined)
           return final.task === undefined && end.task !== undefined ? { ...final, task: end.task } : final;
-        if ("isRefused" in final && final.isRefused === true) refuse(final.error);
+        if ("isRefused" in final && final.isRefused) refuse(final.error);
         throw final.error;
       });
     // A hook that withholds the end of a task fails the task, and not the request for its state.
