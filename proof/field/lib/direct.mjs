@@ -97,7 +97,10 @@ function isForModel(tool) {
 /** The one variable of the config that the gateway fills in. @param {Record<string, string | number>} env @param {string} folder */
 function withFolder(env, folder) {
   return Object.fromEntries(
-    Object.entries(env).map(([name, value]) => [name, value.replaceAll("${workspaceFolder}", folder)]),
+    Object.entries(env).map(([name, value]) => [
+      name,
+      String(value).replaceAll("${workspaceFolder}", folder),
+    ]),
   );
 }
 

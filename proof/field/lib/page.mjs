@@ -39,7 +39,7 @@ function intro({ servers, clients, calls }) {
   return `\`npm run proof -- field\` puts ${servers.length} servers from npm behind one gateway, as people do: one config, each server started by
 \`npx -y\`, with keys that are not real. Then ${clients.length} clients list all tools and call ${calls.length} of them, over HTTP and over
 \`serve --stdio\`. The run writes this page. It needs Linux and an npm registry, and is no part of \`npm test\`;
-[proof/field/README.md](../field/README.md) tells how it works and how to run parts of it.
+[proof/field/README.md](../../proof/field/README.md) tells how it works and how to run parts of it.
 
 What the words mean here:
 
@@ -48,7 +48,7 @@ What the words mean here:
 - **Warm, of a server:** npx has installed it before.
 - **Cold, of a client:** the gateway remembers nothing, because its cache folder is new. The servers are installed.
 - **Warm, of a client:** the gateway was started and stopped once with the same cache folder, and remembers what its servers listed.
-- **The config** is [proof/field/servers.json](../field/servers.json). It sets \`firstListMs\` to 55 s: so many servers need longer than the default of
+- **The config** is [proof/field/servers.json](../../proof/field/servers.json). It sets \`firstListMs\` to 55 s: so many servers need longer than the default of
   20 s on two cores, and most clients wait 60 s for an answer.
 - **Over HTTP** two clients come at once, as soon as the port of a gateway that has just been started is open; the next two have a gateway
   of their own. **Over stdio** each client starts a gateway.`;
