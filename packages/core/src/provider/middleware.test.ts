@@ -269,7 +269,7 @@ test("what a provider has besides tools is there, and what it lacks is not", asy
   const provider = fromFacets(withMiddleware(registry, [{}]));
   const { serves } = provider.offers(anyone);
   expect(["prompts/get", "resources/read", "completion/complete"].map(serves)).toEqual([true, false, false]);
-  await expect(provider.list("prompts", context)).resolves.toMatchObject({
+  expect(await provider.list("prompts", context)).toMatchObject({
     items: [],
     hints: { ttlMs: 5, cacheScope: "public" },
   });
