@@ -385,7 +385,8 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
 function toOffers({ capabilities, mode }: Agreement): Offers {
   const { resources, prompts, completions, extensions } = capabilities;
   const declared = extensions === undefined ? {} : { extensions };
-  const skills = resources && declaredExtension(declared, extensionIds.skills);
+  const skills: { readonly directoryRead?: unknown } | undefined =
+    resources && declaredExtension(declared, extensionIds.skills);
   const tasks = mode.kind === "modern" ? declaredExtension(declared, extensionIds.tasks) : undefined;
   const directoryRead = skills !== undefined && "directoryRead" in skills && skills.directoryRead === true;
   const has: { readonly [method: string]: unknown } = {
