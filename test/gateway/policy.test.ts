@@ -148,11 +148,12 @@ test("a module's hooks see every kind, and what they leave out of a list cannot 
   const folder = await newFolder();
   await writeFile(
     join(folder, "mine.mjs"),
-    `export default {
+    `const kindOf = ({ method, part }) => (method === "completion/complete" ? "completion" : part.slice(0, -1));
+     export default {
        filterTools: (items, context, part) =>
          items.filter((item) => !(item.uriTemplate ?? item.uri ?? item.name).includes("secret")),
-       beforeCall: (call) => { if (call.name.includes("hang")) throw new Error("not this " + (call.kind ?? "tool")); },
-       afterCall: (call, end) => end.kind === "complete" ? { kind: "failed", error: new Error("after " + (call.kind ?? "tool")) } : undefined,
+       beforeCall: (call) => { if (call.name.includes("hang")) throw new Error("not this " + kindOf(call)); },
+       afterCall: (call, end) => end.kind === "complete" ? { kind: "failed", error: new Error("after " + kindOf(call)) } : undefined,
      };`,
   );
   await using at = await start({ middleware: ["./mine.mjs"] }, folder);

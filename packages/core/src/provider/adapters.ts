@@ -143,12 +143,14 @@ function offersOf(old: OldProvider, caller: CallerInfo): Offers {
       methods.has(method)
         ? Object.hasOwn(has, method) && has[method] === true
         : old.methods?.has(method, createCallContext(caller)) === true,
-    extensions: {
-      ...old.extensionsFor?.(caller.caller),
-      ...(hasSkills
-        ? { [extensionIds.skills]: skills.readDirectory === undefined ? {} : { directoryRead: true } }
-        : {}),
-      ...(tasks === undefined ? {} : { [extensionIds.tasks]: {} }),
+    get extensions() {
+      return {
+        ...old.extensionsFor?.(caller.caller),
+        ...(hasSkills
+          ? { [extensionIds.skills]: skills.readDirectory === undefined ? {} : { directoryRead: true } }
+          : {}),
+        ...(tasks === undefined ? {} : { [extensionIds.tasks]: {} }),
+      };
     },
   };
 }
@@ -186,7 +188,10 @@ function callOld(old: OldProvider, operation: Operation, context: CallContext): 
       }));
     case "resources/directory/read":
       if (skills?.readDirectory === undefined) throw noMethod(method);
-      return andThen(skills.readDirectory(name, context), (children) => complete({ resources: children }));
+      return andThen(skills.readDirectory(name, context), (children) => ({
+        ...complete({ resources: children }),
+        hints: old.cacheHints,
+      }));
     case "tasks/get":
     case "tasks/update":
     case "tasks/cancel":

@@ -1,7 +1,7 @@
 import { type Awaitable, isPromise, LazyAbort } from "@junctor/core/async";
 import type { RawJson } from "@junctor/core/json";
 import { callerKey, type Seal, type Server, type WireContext, type Implementation } from "@junctor/core/mcp";
-import type { InputRequired, OldProvider, Round } from "@junctor/core/provider";
+import type { InputRequired, Provider, Round } from "@junctor/core/provider";
 import { createServer } from "@junctor/server";
 import { isCaller } from "./caller-header.ts";
 
@@ -10,7 +10,7 @@ import { isCaller } from "./caller-header.ts";
  * request names its caller.
  */
 export function createConnectionServer(
-  provider: OldProvider,
+  provider: Provider,
   info: Implementation,
   onError: (error: unknown, method: string) => void,
 ): Server {
@@ -94,12 +94,11 @@ export function fromRemoteRound(outcome: InputRequired): InputRequired {
 
 /** The id of a task on a connection: its tool and the ref that it has at the replica of its process, as that server seals them. */
 export function toRemoteTaskId(tool: string, ref: string): string {
-  return JSON.stringify(JSON.stringify([tool, ref]));
+  return JSON.stringify([tool, ref]);
 }
 
 /** The ref in an id of {@link toRemoteTaskId}. */
 export function fromRemoteTaskId(id: string): string {
-  const payload: unknown = JSON.parse(id);
-  const [, ref] = (typeof payload === "string" ? JSON.parse(payload) : payload) as [string, string];
+  const [, ref] = JSON.parse(id) as readonly [tool: string, ref: string];
   return ref;
 }

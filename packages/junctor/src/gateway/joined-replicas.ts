@@ -1,11 +1,5 @@
 import type { Server, Implementation } from "@junctor/core/mcp";
-import {
-  type Change,
-  type ChangeSource,
-  fromFacets,
-  type OldProvider,
-  withFacets,
-} from "@junctor/core/provider";
+import { type Change, type ChangeSource, fromFacets, type Provider } from "@junctor/core/provider";
 import { type Cluster, createConnectionServer } from "../cluster/index.ts";
 import { profileOfResults, type ResultsElsewhere, resultsName } from "../context/index.ts";
 import type { GatewayLog } from "../log/index.ts";
@@ -21,17 +15,17 @@ interface JoinedParts {
 }
 
 interface SharedResults extends ResultsElsewhere {
-  readonly readers: ReadonlyMap<string | undefined, OldProvider>;
+  readonly readers: ReadonlyMap<string | undefined, Provider>;
 }
 
 /** Reads results that other replicas keep, and has those that are kept here read by them. */
 export function joinResults({ membership, clientAt }: Cluster): { readonly elsewhere: SharedResults } {
-  const readers = new Map<string | undefined, OldProvider>();
+  const readers = new Map<string | undefined, Provider>();
   return {
     elsewhere: {
       here: membership.id,
       readerAt: (at, profile) => clientAt(at, resultsName(profile)),
-      serve: (profile, reader) => void readers.set(profile, reader),
+      serve: (profile, reader) => void readers.set(profile, fromFacets(reader)),
       readers,
     },
   };
@@ -61,17 +55,19 @@ export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, resu
 }
 
 /** A server with the changes that are its own: the composition of all servers reports those of all. */
-function toLineProvider(server: GatewayServer, changes: ChangeSource<Change>): OldProvider {
-  const provider = fromFacets(server.provider);
-  const { name } = server.config;
-  return withFacets({
-    list: (part, context) => provider.list(part, context),
-    call: (operation, context) => provider.call(operation, context),
-    watch: (target, context, listener) => provider.watch?.(target, context, listener) ?? (() => {}),
-    offers: (caller) => provider.offers(caller),
+function toLineProvider(
+  { config: { name }, provider }: GatewayServer,
+  changes: ChangeSource<Change>,
+): Provider {
+  const inner = fromFacets(provider);
+  return {
+    list: (part, context) => inner.list(part, context),
+    call: (operation, context) => inner.call(operation, context),
+    ...(inner.watch === undefined ? {} : { watch: inner.watch.bind(inner) }),
+    offers: (caller) => inner.offers(caller),
     onChange: (listener) =>
       changes.onChange((change) => {
         if (change.origin === name) listener(change);
       }),
-  });
+  };
 }

@@ -76,8 +76,7 @@ const registryOptionKeys: KeysOf<RegistryOptions> = keys(
 /** Tools living in this process. Made by {@link createRegistry}. */
 export interface Registry extends OldProvider {
   /**
-   * Adds a tool that can run as a task: its caller gets an id at once, and asks for the result later. Register the first such
-   * tool before `createServer`, or give the registry `tasks`: a server offers what its provider has when it is made.
+   * Adds a tool that can run as a task: its caller gets an id at once, and asks for the result later.
    *
    * @example
    * registry.register("report", { task: "optional" }, async (_, { status }) => {

@@ -2,6 +2,7 @@ import { andThen, type Awaitable, recover, settled, type Clock, sleep } from "@j
 import { ClosedError, RpcError, ToolError, UpstreamError, type UpstreamReason } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import {
+  type CacheHints,
   closedForm,
   isAcceptable,
   lacking,
@@ -16,18 +17,10 @@ import {
   type WireContext,
   type Question,
 } from "@junctor/core/mcp";
-import type {
-  AskCaller,
-  CallContext,
-  Answers,
-  InputRequired,
-  OldOutcome,
-  Round,
-  ToolOutcome,
-} from "@junctor/core/provider";
+import type { AskCaller, CallContext, Answers, InputRequired, Outcome, Round } from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
 import { openState, sealState, toBinding } from "./sealed-state.ts";
-import { toCreatedTask } from "./task-wire.ts";
+import { toCreatedTask } from "./tasks.ts";
 
 export interface InteractionOptions {
   readonly seal: Seal;
@@ -41,26 +34,27 @@ export interface InteractionOptions {
 }
 
 /** One attempt at a request, with what is known from earlier rounds. */
-export type RoundAttempt = (round: Round | undefined) => Awaitable<ToolOutcome>;
+export type RoundAttempt = (round: Round | undefined) => Awaitable<Outcome>;
 
 /** How an interactive request ends on the wire: with the provider's result, or with one that asks for input or names a task. */
 interface Interacted {
   readonly kind: "complete" | "input_required" | "task";
   readonly result: RawJson;
+  readonly hints?: CacheHints | undefined;
 }
 
-/** Runs a request that may have to ask its caller something, by the means of the caller's era. */
+/** Runs a request that may have to ask its caller something, by the means of the caller's era. `name` is what it is for. */
 export function interact(
   request: Request,
   wire: WireContext,
   options: InteractionOptions,
+  name: string,
   attempt: RoundAttempt,
 ): Awaitable<Interacted> {
-  if (wire.era.kind === "modern") return interactModern(request, wire, options, attempt);
+  if (wire.era.kind === "modern") return interactModern(request, wire, options, name, attempt);
   return andThen(settled(attempt(undefined)), (outcome) => {
-    if (outcome.kind === "complete") return outcome;
     assertNoTask(outcome);
-    return interactLegacy(outcome, wire, options, attempt);
+    return outcome.kind === "complete" ? outcome : interactLegacy(outcome, wire, options, attempt);
   });
 }
 
@@ -69,15 +63,18 @@ function interactModern(
   request: Request,
   wire: WireContext,
   { seal, stateTtlMs }: InteractionOptions,
+  name: string,
   attempt: RoundAttempt,
 ): Awaitable<Interacted> {
   const toOwnBinding = (): string => toBinding(wire.caller, request.method, request.params);
   const { observation } = wire;
   const round = readRetry(request, wire, seal, toOwnBinding);
   return andThen(settled(attempt(round)), (outcome) => {
+    const { task } = outcome;
+    if (task !== undefined)
+      return { kind: "task", result: toCreatedTask({ ...outcome, task }, name, seal, wire.caller) };
+    assertNoTask(outcome);
     if (outcome.kind === "complete") return outcome;
-    if (outcome.kind === "task")
-      return { kind: "task", result: toCreatedTask(outcome.task, seal, wire.caller) };
     const { asks, state, keepsAnswers = true } = outcome;
     const missing = lackingAny(asks, wire.era.kind === "modern" ? wire.era.capabilities : {});
     if (missing !== undefined) throw missingCapability(missing);
@@ -136,7 +133,7 @@ async function interactLegacy(
   for (let round = 0; round < options.maxRounds; round++) {
     const latest = await askAll(outcome, wire, options);
     answers = { ...answers, ...latest };
-    let next: ToolOutcome;
+    let next: Outcome;
     try {
       next = await attempt({ answers, latest, state: outcome.state });
     } catch (error) {
@@ -149,8 +146,11 @@ async function interactLegacy(
   throw new ToolError(`Gave up after ${options.maxRounds} rounds of questions.`);
 }
 
-function assertNoTask(outcome: ToolOutcome): asserts outcome is OldOutcome {
-  if (outcome.kind === "task")
+function assertNoTask(
+  outcome: Outcome,
+): asserts outcome is Extract<Outcome, { readonly kind: "complete" | "input_required" }> {
+  const isOver = outcome.kind === "complete" || outcome.kind === "input_required";
+  if (!isOver || outcome.task !== undefined)
     throw new TypeError("The provider started a task for a caller that knows none");
 }
 

@@ -1,50 +1,38 @@
-import { andThen, type Awaitable, settled, tryThen } from "@junctor/core/async";
+import { andThen, type Awaitable, recover, settled, tryThen } from "@junctor/core/async";
 import { NotFoundError, RpcError, ToolError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import {
-  declaredExtension,
-  extensionIds,
-  needsExtension,
   assertParamHeaders,
-  hasObjectRoot,
-  projectListed,
-  projectPrompt,
-  projectPromptResult,
-  projectTool,
-  projectToolResult,
   type CacheHints,
-  type CompletionRef,
-  type Resource,
-  type ResourceTemplate,
-  type Tool,
+  hasObjectRoot,
+  type Method,
+  methods,
+  type Part,
+  projectPromptResult,
+  projectToolResult,
 } from "@junctor/core/mcp";
 import {
   failure,
-  type CallContext,
-  type CompletionProvider,
-  type PromptProvider,
-  type OldProvider,
-  type ResourceProvider,
+  findIn,
+  type Operation,
+  type Outcome,
+  type Provider,
+  readOperation,
 } from "@junctor/core/provider";
-import { interact, type InteractionOptions, type RoundAttempt } from "./interaction.ts";
+import { interact, type InteractionOptions } from "./interaction.ts";
 import type { ListenLimits } from "./listen-limits.ts";
-import { createFinishPage, createPager, type ServeList } from "./pages.ts";
+import { createPager, toDirectoryPage } from "./pages.ts";
 import {
   assertObject,
   empty,
   type Finish,
-  hintsOf,
-  type Method,
-  type Methods,
-  type MethodTable,
-  objectParam,
+  revisionOf,
+  type Serve,
   type Served,
   sessionOf,
-  stringParam,
-  stringsParam,
+  uncached,
 } from "./served.ts";
-import { skillMethods } from "./skills.ts";
-import { taskMethods } from "./tasks.ts";
+import { assertDeclared, openTaskId, toTaskJson } from "./tasks.ts";
 import type { UnknownTool } from "./to-rpc-error.ts";
 
 interface MethodOptions {
@@ -56,143 +44,177 @@ interface MethodOptions {
   readonly onError: (error: unknown, method: string) => void;
 }
 
-/** The methods that depend on what the provider offers. Those of a facet it lacks do not exist. */
-export function createMethods(provider: OldProvider, options: MethodOptions): MethodTable {
+/** Every method that the provider has to serve, by its name, and how one is served that the protocol does not have. */
+export interface ProviderMethods {
+  readonly known: readonly (readonly [row: Method, serve: Serve])[];
+  readonly other: Serve;
+}
+
+/** The methods of a provider, from the table of the protocol. Those that it does not serve to a caller do not exist for it. */
+export function createMethods(provider: Provider, options: MethodOptions): ProviderMethods {
   const { finish } = options;
-  const { resources, prompts, completion, tasks, skills } = provider;
-  const finishPage = createFinishPage(provider, finish);
-  const parts: Parts = {
-    finish,
-    list: (spec, list) => {
-      const { maxPage = Number.POSITIVE_INFINITY, ...paged } = spec;
-      const pageSize = Math.min(options.pageSize, maxPage);
-      const onFault = (error: unknown): void => options.onError(error, `${paged.member}/list`);
-      const pager = createPager({ ...paged, pageSize, finish: finishPage, onFault });
-      return ({ params, wire, context }) =>
-        andThen(settled(list(context, params)), (items) => pager(items, params?.at("cursor"), wire.era));
+  const call = createCall(provider, options);
+  const ask = createAsking(provider, options);
+  const serveBy = (row: Method): Serve | undefined => {
+    if (row.verb === "list" && row.part !== undefined) return createList(provider, row, row.part, options);
+    if (row.verb !== "call") return undefined;
+    return row.asks === true ? (served) => ask(row, served) : (served) => call(row, served);
+  };
+  return {
+    known: Array.from(methods.values()).flatMap((row) => {
+      const serve = serveBy(row);
+      return serve === undefined ? [] : [[row, ifServed(provider, row.method, serve)] as const];
+    }),
+    other: ({ request: { method }, params, wire, context }) => {
+      if (methods.has(method) || !provider.offers(context).serves(method)) throw methodNotFound(method);
+      const operation: Operation = {
+        method,
+        part: undefined,
+        name: method,
+        arguments: params ?? empty,
+        round: undefined,
+        ref: undefined,
+        params,
+      };
+      return andThen(settled(provider.call(operation, context)), (outcome) =>
+        finish(toComplete(outcome, method).result, wire.era),
+      );
     },
-    answer: (served, attempt, complete, rescue = rethrow) =>
-      tryThen(
-        () => interact(served.request, served.wire, options.interaction, attempt),
-        (ended) => {
-          served.wire.observation?.outcome(ended.kind, ended.result);
-          return ended.kind === "complete" ? complete(ended.result) : finish(ended.result, served.wire.era);
-        },
-        (error) => {
-          served.wire.observation?.failed(error);
-          return rescue(error);
-        },
-      ),
   };
-  const both: Methods = {
-    ...toolMethods(provider, parts, options.unknownTool),
-    ...(resources === undefined ? {} : resourceMethods(resources, parts, () => hintsOf(provider))),
-    ...(prompts === undefined ? {} : promptMethods(prompts, parts)),
-    ...(completion === undefined ? {} : { "completion/complete": completeMethod(completion, options) }),
-    ...(skills === undefined || resources === undefined
-      ? {}
-      : skillMethods(skills, { finish, list: parts.list, hints: () => hintsOf(provider) })),
+}
+
+/** Serves a method to those callers that the provider offers it to. Tools are there for every caller. */
+export function ifServed(provider: Provider, method: string, serve: Serve): Serve {
+  if (method === "tools/list" || method === "tools/call") return serve;
+  return (served) => {
+    if (provider.offers(served.context).serves(method)) return serve(served);
+    throw methodNotFound(method);
   };
-  if (tasks === undefined) return { modern: both, legacy: both };
-  return { modern: { ...both, ...taskMethods(tasks, options.interaction.seal, finish) }, legacy: both };
 }
 
-/** The one way in which tools, prompts and resources are listed and answered. */
-interface Parts {
-  readonly finish: Finish;
-  readonly list: ServeList;
-  /** Serves a request that may have to ask its caller something. `complete` makes its result ready. */
-  answer(
-    served: Served,
-    attempt: RoundAttempt,
-    complete: (result: RawJson) => Awaitable<RawJson>,
-    rescue?: (error: unknown) => RawJson,
-  ): Awaitable<RawJson>;
+export function methodNotFound(method: string): RpcError {
+  return new RpcError("rpc.method_not_found", `Method not found: ${method}`);
 }
 
-function rethrow(error: unknown): never {
-  throw error;
+function toComplete(outcome: Outcome, method: string): Extract<Outcome, { readonly kind: "complete" }> {
+  if (outcome.kind === "complete" && outcome.task === undefined) return outcome;
+  throw new TypeError(`The provider must answer ${method} with a result, and gave ${outcome.kind}`);
 }
 
-function toolMethods(
-  provider: OldProvider,
-  { finish, list, answer }: Parts,
-  unknownTool: UnknownTool,
-): Methods {
-  // What a provider gets later, its server does not offer.
-  const hasTasks = provider.tasks !== undefined;
-  const findTool = (name: string, context: CallContext): Awaitable<Tool | undefined> =>
-    provider.toolNamed === undefined
-      ? andThen(settled(provider.listTools(context)), (tools) => byName(tools).get(name))
-      : settled(provider.toolNamed(name, context));
+function createList<P extends Part>(
+  provider: Provider,
+  { method, member = "" }: Method,
+  part: P,
+  { finish, pageSize, onError }: MethodOptions,
+): Serve {
+  const onFault = (error: unknown): void => onError(error, method);
+  const pager = createPager<P>({ part, member, pageSize, finish, onFault });
+  return ({ params, wire, context }) =>
+    andThen(settled(provider.list(part, context)), (listing) =>
+      pager(listing, params?.at("cursor"), wire.era),
+    );
+}
 
-  const isWrapped = (name: string, context: CallContext): Awaitable<boolean> =>
-    andThen(findTool(name, context), (tool) => {
-      const schema = tool?.outputSchema;
+type ServeRow = (row: Method, served: Served) => Awaitable<RawJson>;
+
+/** Serves requests that are answered at once. */
+function createCall(provider: Provider, options: MethodOptions): ServeRow {
+  const { finish, pageSize, takeCompletion, interaction } = options;
+  return (row, { params, wire, context }) => {
+    const { era } = wire;
+    if (row.kind === "task") {
+      assertDeclared(context);
+      const operation = readOperation(row, params);
+      const id = operation.name;
+      const [name, ref] = openTaskId(id, interaction.seal, wire.caller);
+      const work = (): Awaitable<Outcome> => settled(provider.call({ ...operation, name, ref }, context));
+      return andThen(recover(work, toUnknownTask), (outcome) =>
+        finish(row.method === "tasks/get" ? toTaskJson(outcome, id) : empty, era),
+      );
+    }
+    if (row.kind === "completion") takeCompletion(wire.owner ?? wire.caller);
+    return andThen(settled(provider.call(readOperation(row, params), context)), (outcome) => {
+      const { result, hints } = toComplete(outcome, row.method);
+      const shown =
+        row.method === "resources/directory/read"
+          ? toDirectoryPage(result, params?.at("cursor"), revisionOf(era), pageSize)
+          : result;
+      return finish(shown, era, hintsOf(row, hints));
+    });
+  };
+}
+
+/** How long those who asked may keep a result. Only the contents of a provider can be kept. */
+function hintsOf({ kind }: Method, hints: CacheHints | undefined): CacheHints | undefined {
+  return kind === "resource" ? (hints ?? uncached) : undefined;
+}
+
+/** A task of a tool that is gone is gone too. */
+function toUnknownTask(error: unknown): never {
+  throw error instanceof NotFoundError && error.what === "tool" ? new NotFoundError("task", "") : error;
+}
+
+/** Serves requests that may have to ask their caller something: tools, prompts and resources. */
+function createAsking(provider: Provider, { finish, interaction, unknownTool }: MethodOptions): ServeRow {
+  const isWrapped = (name: string, { context }: Served): Awaitable<boolean> =>
+    andThen(findIn(provider, "tools", name, context), (entry) => {
+      const schema = entry?.item.outputSchema;
       return schema !== undefined && !hasObjectRoot(schema);
     });
 
-  const toResult = (name: string, result: RawJson, { wire, context }: Served): Awaitable<RawJson> => {
-    const { era } = wire;
-    if (era.kind === "modern" || era.session === undefined) return finish(result, era);
+  const toToolResult = (name: string, result: RawJson, served: Served): Awaitable<RawJson> => {
+    const { era } = served.wire;
+    const session = sessionOf(served);
+    if (session === undefined) return finish(result, era);
     assertObject(result);
-    const { revision } = era.session.handshake;
-    return andThen(result.has("structuredContent") && isWrapped(name, context), (wrapped) =>
+    const { revision } = session.handshake;
+    return andThen(result.has("structuredContent") && isWrapped(name, served), (wrapped) =>
       projectToolResult(result, revision, wrapped),
     );
   };
 
-  const call = (name: string, args: RawJson, served: Served): Awaitable<RawJson> =>
-    answer(
-      served,
-      (round) => provider.callTool({ name, arguments: args, round }, served.context),
-      (result) => toResult(name, result, served),
+  const toPromptResult = (result: RawJson, served: Served): RawJson => {
+    const finished = finish(result, served.wire.era);
+    const session = sessionOf(served);
+    return session === undefined ? finished : projectPromptResult(finished, session.handshake.revision);
+  };
+
+  const answer = (row: Method, operation: Operation, served: Served): Awaitable<RawJson> => {
+    const { request, params, wire, context } = served;
+    const { part, name } = operation;
+    return tryThen(
+      () =>
+        interact(request, wire, interaction, name, (round) =>
+          provider.call(round === undefined ? operation : { ...operation, round }, context),
+        ),
+      (ended) => {
+        wire.observation?.outcome(ended.kind, ended.result);
+        if (ended.kind !== "complete") return finish(ended.result, wire.era);
+        if (part === "tools") return toToolResult(name, ended.result, served);
+        if (part === "prompts") return toPromptResult(ended.result, served);
+        const isRetry = params?.has("inputResponses") === true || params?.has("requestState") === true;
+        return finish(ended.result, wire.era, isRetry ? uncached : hintsOf(row, ended.hints));
+      },
       (error) => {
-        if (!hasTasks) assertNotHidden(error, name, served);
-        const text = toFailure(error, unknownTool);
+        wire.observation?.failed(error);
+        const text = part === "tools" ? toFailure(error, unknownTool) : undefined;
         if (text === undefined) throw error;
-        return finish(RawJson.fromValue(failure(text)), served.wire.era);
+        return finish(RawJson.fromValue(failure(text)), wire.era);
       },
     );
-
-  return {
-    "tools/list": list({ member: "tools", keyOf: ({ name }) => name, project: projectTool }, (context) =>
-      provider.listTools(context),
-    ),
-    "tools/call": (served) => {
-      const { params, wire, context } = served;
-      const name = stringParam(params, "name");
-      const args = objectParam(params, "arguments") ?? empty;
-      const { headers } = wire;
-      if (headers === undefined || wire.era.kind === "legacy") return call(name, args, served);
-      return andThen(findTool(name, context), (tool) => {
-        assertParamHeaders(tool, args, headers);
-        return call(name, args, served);
-      });
-    },
   };
-}
 
-const named = new WeakMap<readonly Tool[], ReadonlyMap<string, Tool>>();
-
-/** The tools of a list by name, kept for a list that cannot change. */
-function byName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
-  let found = named.get(tools);
-  if (found === undefined) {
-    found = new Map(tools.map((tool) => [tool.name, tool]));
-    if (Object.isFrozen(tools)) named.set(tools, found);
-  }
-  return found;
-}
-
-/** A provider without tasks gets no caller that knows them. A tool that needs one must not blame a caller that declared it. */
-function assertNotHidden(error: unknown, tool: string, { wire: { era } }: Served): void {
-  if (era.kind === "legacy" || !needsExtension(error, extensionIds.tasks)) return;
-  if (declaredExtension(era.capabilities, extensionIds.tasks) === undefined) return;
-  const text =
-    `The tool ${tool} runs as a task, and the provider of createServer() has no tasks: register the first such tool before ` +
-    "createServer(), or write createRegistry({ tasks: createMemoryTasks() }); a provider around the registry must pass on its tasks";
-  throw new TypeError(text, { cause: error });
+  return (row, served) => {
+    const { params, wire, context } = served;
+    const operation = readOperation(row, params);
+    const { headers } = wire;
+    if (row.part !== "tools" || headers === undefined || wire.era.kind === "legacy")
+      return answer(row, operation, served);
+    return andThen(findIn(provider, "tools", operation.name, context), (entry) => {
+      assertParamHeaders(entry?.item, operation.arguments, headers);
+      return answer(row, operation, served);
+    });
+  };
 }
 
 /** The text of the `isError` result for a failed call; undefined for errors that become error responses. */
@@ -200,82 +222,4 @@ function toFailure(error: unknown, unknownTool: UnknownTool): string | undefined
   if (error instanceof ToolError) return error.message;
   const isUnknown = error instanceof NotFoundError && error.what === "tool";
   return isUnknown && unknownTool === "is_error" ? error.message : undefined;
-}
-
-function promptMethods(prompts: PromptProvider, { finish, list, answer }: Parts): Methods {
-  return {
-    "prompts/list": list(
-      { member: "prompts", keyOf: ({ name }) => name, project: projectPrompt },
-      (context) => prompts.listPrompts(context),
-    ),
-    "prompts/get": (served) => {
-      const { params, wire, context } = served;
-      const name = stringParam(params, "name");
-      const args = stringsParam(params, "arguments");
-      const session = sessionOf(served);
-      return answer(
-        served,
-        (round) => prompts.getPrompt({ name, arguments: args, round }, context),
-        (result) => {
-          const finished = finish(result, wire.era);
-          return session === undefined ? finished : projectPromptResult(finished, session.handshake.revision);
-        },
-      );
-    },
-  };
-}
-
-/** A result that depends on answers of this caller must not be cached (2026-07-28, multi round-trip requests). */
-const uncached: CacheHints = { ttlMs: 0, cacheScope: "private" };
-
-/** `hints` says how long a resource may be cached, where its result does not say. */
-function resourceMethods(
-  resources: ResourceProvider,
-  { finish, list, answer }: Parts,
-  hints: () => CacheHints,
-): Methods {
-  return {
-    "resources/list": list(
-      { member: "resources", keyOf: ({ uri }: Resource) => uri, project: projectListed },
-      (context) => resources.listResources(context),
-    ),
-    "resources/templates/list": list(
-      {
-        member: "resourceTemplates",
-        keyOf: ({ uriTemplate }: ResourceTemplate) => uriTemplate,
-        project: projectListed,
-      },
-      (context) => resources.listTemplates(context),
-    ),
-    "resources/read": (served) => {
-      const { params, wire, context } = served;
-      const uri = stringParam(params, "uri");
-      const isRetry = params?.has("inputResponses") === true || params?.has("requestState") === true;
-      return answer(
-        served,
-        (round) => resources.readResource({ uri, round }, context),
-        (result) => finish(result, wire.era, isRetry ? uncached : hints()),
-      );
-    },
-  };
-}
-
-function completeMethod(completion: CompletionProvider, { finish, takeCompletion }: MethodOptions): Method {
-  return async ({ params, wire, context }) => {
-    takeCompletion(wire.owner ?? wire.caller);
-    const ref = parseRef(objectParam(params, "ref"));
-    const argument = objectParam(params, "argument");
-    const name = stringParam(argument, "name");
-    const value = stringParam(argument, "value");
-    const known = stringsParam(objectParam(params, "context"), "arguments");
-    const result = await completion.complete({ ref, argument: { name, value }, known }, context);
-    return finish(RawJson.fromValue({ completion: result }), wire.era);
-  };
-}
-
-function parseRef(ref: RawJson | undefined): CompletionRef {
-  const type = stringParam(ref, "type");
-  if (type === "ref/prompt") return { type, name: stringParam(ref, "name") };
-  if (type === "ref/resource") return { type, uri: stringParam(ref, "uri") };
-  throw new RpcError("rpc.invalid_params", "Invalid params: ref.type must be ref/prompt or ref/resource");
 }

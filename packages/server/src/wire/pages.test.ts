@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { type Conversation, talkLegacy, talkModern } from "../../../../test/support/conversation.ts";
 import type { RawJson } from "../../../core/src/json/raw.ts";
 import { legacyRevisions } from "../../../core/src/mcp/revision.ts";
+import { Listing } from "../../../core/src/provider/listing.ts";
 import { createPromptRegistry } from "../registry/prompts.ts";
 import { createRegistry, type Registry } from "../registry/registry.ts";
 import { createResourceRegistry } from "../registry/resources.ts";
@@ -112,22 +113,21 @@ describe("what was written of a list", () => {
     expect(await count()).toBe(0);
   });
 
-  test("is the very same JSON for as long as the list is the same array", () => {
-    const pager = createPager<{ name: string }>({
+  test("is the very same JSON for as long as the list is the same", () => {
+    const pager = createPager({
       onFault: () => {},
-      member: "tools",
-      keyOf: ({ name }) => name,
-      project: (item) => item,
+      part: "prompts",
+      member: "prompts",
       pageSize: 2,
       finish: (page) => page,
     });
-    const items = Object.freeze([{ name: "a" }, { name: "b" }, { name: "c" }]);
+    const items = new Listing([{ name: "a" }, { name: "b" }, { name: "c" }]);
     const era = { kind: "legacy", session: undefined } as const;
     const first = pager(items, undefined, era);
     const cursor = first.at("nextCursor") as RawJson;
     expect(pager(items, undefined, era)).toBe(first);
     expect(pager(items, cursor, era)).toBe(pager(items, cursor, era));
-    expect(pager(Object.freeze([...items]), undefined, era)).not.toBe(first);
+    expect(pager(new Listing(items.items), undefined, era)).not.toBe(first);
   });
 });
 

@@ -1,8 +1,9 @@
 import type { Awaitable } from "@junctor/core/async";
-import { RpcError } from "@junctor/core/errors";
-import { prependMembers, RawJson, editMembers, parseText } from "@junctor/core/json";
+import { prependMembers, RawJson, editMembers } from "@junctor/core/json";
 import {
+  declaredExtension,
   type Era,
+  extensionIds,
   metaOf,
   withoutTasks,
   metaKeys,
@@ -17,13 +18,7 @@ import {
   type LogLevel,
   logLevels,
 } from "@junctor/core/mcp";
-import {
-  type CallContext,
-  type CallEvent,
-  nothing,
-  toContext,
-  type OldProvider,
-} from "@junctor/core/provider";
+import { type CallContext, type CallEvent, nothing, type Provider, toContext } from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
 import { createAsk, createVisited } from "./interaction.ts";
 
@@ -32,32 +27,26 @@ export function revisionOf(era: Era): Revision {
   return era.kind === "modern" ? era.revision : (era.session?.handshake.revision ?? newestLegacyRevision);
 }
 
-interface ContextOptions {
-  /** Whether callers that sent no progress token get progress. */
-  readonly mintsTokens: boolean;
-  /** Whether the provider has tasks. */
-  readonly hasTasks: boolean;
-}
-
 const noCapabilities: ClientCapabilities = {};
 
-/** The context of a request, whatever its era. */
+/** The context of a request, whatever its era. With `mintsTokens`, callers that sent no progress token get progress too. */
 export function createContext(
   request: Request,
   wire: WireContext,
-  { mintsTokens, hasTasks }: ContextOptions,
+  provider: Provider,
+  mintsTokens: boolean,
 ): CallContext {
   const { era } = wire;
   const sender = era.kind === "modern" ? era : era.session?.handshake;
   const meta = metaOf(request.params);
   const { capabilities = noCapabilities } = sender ?? {};
-  const isKept = capabilities.extensions === undefined || (hasTasks && era.kind === "modern");
   return toContext({
     cancellation: wire.cancellation,
     caller: wire.caller,
     identity: wire.identity,
     revision: revisionOf(era),
-    capabilities: isKept ? capabilities : withoutTasks(capabilities),
+    capabilities:
+      capabilities.extensions === undefined ? capabilities : withServedTasks(capabilities, wire, provider),
     clientInfo: sender?.clientInfo,
     meta,
     headers: wire.headers,
@@ -70,6 +59,18 @@ export function createContext(
     observation: wire.observation,
     release: wire.release === undefined ? nothing : async () => wire.release?.(),
   });
+}
+
+/** Tasks are declared to a provider that has them, for a caller that can ask for them later. */
+function withServedTasks(
+  capabilities: ClientCapabilities,
+  { era, caller, identity }: WireContext,
+  provider: Provider,
+): ClientCapabilities {
+  if (declaredExtension(capabilities, extensionIds.tasks) === undefined) return capabilities;
+  const callerInfo = { caller, identity, capabilities, revision: revisionOf(era), session: undefined };
+  const isServed = era.kind === "modern" && provider.offers(callerInfo).serves("tasks/get");
+  return isServed ? capabilities : withoutTasks(capabilities);
 }
 
 function createEmit(wire: WireContext, meta: RawJson | undefined, mintsTokens: boolean): CallContext["emit"] {
@@ -187,40 +188,7 @@ export function sessionOf({ wire: { era } }: Served): Session | undefined {
 export const empty: RawJson = RawJson.fromText("{}");
 
 /** Serves one method. Its result is sent unchanged. */
-export type Method = (served: Served) => Awaitable<RawJson>;
-
-/** Methods by name. */
-export type Methods = { readonly [method: string]: Method };
-
-/** A method in neither table is unknown; one in a single table exists in that era only. */
-export interface MethodTable {
-  readonly modern: Methods;
-  readonly legacy: Methods;
-}
-
-/** A string among the params. Throws `-32602` naming it when it is missing or something else. */
-export function stringParam(params: RawJson | undefined, key: string): string {
-  const text = params?.textOf(key);
-  if (text?.charCodeAt(0) !== 0x22)
-    throw new RpcError("rpc.invalid_params", `Invalid params: ${key} must be a string`);
-  return parseText(text) as string;
-}
-
-/** An object among the params, or undefined. Throws `-32602` when it is something else. */
-export function objectParam(params: RawJson | undefined, key: string): RawJson | undefined {
-  const member = params?.at(key);
-  if (member === undefined || member.kind === "object") return member;
-  throw new RpcError("rpc.invalid_params", `Invalid params: ${key} must be an object`);
-}
-
-/** Strings by name among the params, or none. Throws `-32602` when there is anything else. */
-export function stringsParam(params: RawJson | undefined, key: string): { readonly [name: string]: string } {
-  const value = (objectParam(params, key)?.value ?? {}) as { readonly [name: string]: unknown };
-  const wrong = Object.entries(value).find(([, item]) => typeof item !== "string");
-  if (wrong !== undefined)
-    throw new RpcError("rpc.invalid_params", `Invalid params: ${key}.${wrong[0]} must be a string`);
-  return value as { readonly [name: string]: string };
-}
+export type Serve = (served: Served) => Awaitable<RawJson>;
 
 /** Makes a result ready for its era: a modern one has `resultType` and the server's info, a legacy one has neither. */
 export type Finish = (result: RawJson, era: Era, hints?: CacheHints) => RawJson;
@@ -245,10 +213,8 @@ export function createFinish(info: Implementation, passesOn = false): Finish {
   };
 }
 
-/** How long what a provider lists may be kept. */
-export function hintsOf({ cacheHints }: OldProvider): CacheHints {
-  return cacheHints ?? { ttlMs: 0, cacheScope: "private" };
-}
+/** What may not be kept: where nobody says how long, and what depends on answers of the caller (2026-07-28, multi round-trip requests). */
+export const uncached: CacheHints = { ttlMs: 0, cacheScope: "private" };
 
 /** Refuses a result that is no object: members are put in front of its own. */
 export function assertObject(result: RawJson): void {

@@ -1,18 +1,13 @@
-import {
-  andThen,
-  type Awaitable,
-  settled,
-  tryThen,
-  systemClock,
-  type Clock,
-  type CallerLimits,
-} from "@junctor/core/async";
+import { type Awaitable, tryThen, systemClock, type Clock, type CallerLimits } from "@junctor/core/async";
 import { RpcError, rpcCodes } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import {
   type Caller,
+  type Era,
   extensionIds,
   type Extensions,
+  type Method,
+  methods,
   modernRevisions,
   createSeal,
   type Seal,
@@ -25,21 +20,14 @@ import {
   isImplementation,
   isLogLevel,
   type ServerCapabilities,
+  stringParam,
 } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import type { MethodProvider, OldProvider } from "@junctor/core/provider";
+import { type CallerInfo, fromFacets, type OldProvider, type Provider } from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
 import { createListenLimits, type ListenLimits } from "./listen-limits.ts";
-import { createMethods } from "./methods.ts";
-import {
-  createContext,
-  createFinish,
-  empty,
-  type Finish,
-  type Method,
-  type MethodTable,
-  stringParam,
-} from "./served.ts";
+import { createMethods, ifServed } from "./methods.ts";
+import { createContext, createFinish, empty, type Serve } from "./served.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 import { toRpcError, type UnknownTool } from "./to-rpc-error.ts";
 
@@ -92,20 +80,24 @@ const serverOptionKeys: KeysOf<ServerOptions> = {
  * @example
  * await serveStdio(createServer(registry, { name: "weather", version: "1.0.0" }));
  */
-export function createServer(provider: OldProvider, info: ServerInfo, options: ServerOptions = {}): Server {
-  assertServable(provider, info, options);
+export function createServer(
+  given: OldProvider | Provider,
+  info: ServerInfo,
+  options: ServerOptions = {},
+): Server {
+  assertServable(given, info, options);
+  const provider = fromFacets(given);
   const { serves = "both", unknownTool = "invalid_params", observer, onError = writeError } = options;
-  const { instructions: given, ...serverInfo } = info;
-  const instructions = typeof given === "function" ? given : () => given;
+  const { instructions: told, ...serverInfo } = info;
+  const instructions = typeof told === "function" ? told : () => told;
   // Instructions that depend on the caller must not be cached for others.
-  const cacheScope = typeof given === "function" ? "private" : "public";
+  const cacheScope = typeof told === "function" ? "private" : "public";
   const finish = createFinish(serverInfo, options.passesOn);
-  const capabilities = capabilitiesOf(provider);
   const clock = options.clock ?? systemClock;
   const { listenLimits = createListenLimits(options.perCaller, options.maxListens, clock) } = options;
   const seal = options.seal ?? createSeal({ now: () => clock.now() });
-  const subscriptions = createSubscriptions(provider, capabilities, { ...listenLimits, seal });
-  const methods = createMethods(provider, {
+  const subscriptions = createSubscriptions(provider, { ...listenLimits, seal });
+  const { known, other } = createMethods(provider, {
     finish,
     pageSize: options.pageSize ?? 1000,
     unknownTool,
@@ -119,39 +111,41 @@ export function createServer(provider: OldProvider, info: ServerInfo, options: S
       askTimeoutMs: options.askTimeoutMs ?? 10 * 60_000,
     },
   });
-  const contexts = { mintsTokens: options.progress === "always", hasTasks: provider.tasks !== undefined };
+  const mintsTokens = options.progress === "always";
 
-  const initialize: Method = ({ params, wire }) => {
+  const initialize: Serve = ({ params, wire, context }) => {
     const handshake = parseInitialize(params);
     wire.beginSession?.(handshake);
-    const offered = withOffered(capabilities, provider, wire);
+    const offered = capabilitiesFor(provider, context, wire);
     const text = instructions(wire.caller, wire.identity);
     return toInitializeResult(handshake.revision, offered, serverInfo, text);
   };
 
-  const discover: Method = ({ wire }) => {
+  const discover: Serve = ({ wire, context }) => {
     const text = instructions(wire.caller, wire.identity);
     const result = {
       supportedVersions: modernRevisions,
-      capabilities: withOffered(capabilities, provider, wire),
+      capabilities: capabilitiesFor(provider, context, wire),
       ...(text === undefined ? {} : { instructions: text }),
     };
     return finish(RawJson.fromValue(result), wire.era, { ttlMs: 0, cacheScope });
   };
 
-  const listen: Method = async (served) => finish(await subscriptions.listen(served), served.wire.era);
+  const listen: Serve = async (served) => finish(await subscriptions.listen(served), served.wire.era);
 
-  const other = provider.methods && serveOther(provider.methods, finish);
-  const table = toTable({
-    modern: { "server/discover": discover, "subscriptions/listen": listen, ...methods.modern },
-    legacy: {
-      initialize,
-      ping: () => RawJson.fromText("{}"),
-      "logging/setLevel": setLevel,
-      ...methods.legacy,
-      ...subscriptions.legacy,
-    },
-  });
+  const own: { readonly [method: string]: Serve } = {
+    initialize,
+    ping: () => empty,
+    "logging/setLevel": setLevel,
+    "server/discover": discover,
+    "subscriptions/listen": listen,
+    "resources/subscribe": ifServed(provider, "resources/subscribe", subscriptions.subscribe),
+    "resources/unsubscribe": ifServed(provider, "resources/unsubscribe", subscriptions.unsubscribe),
+  };
+  const table = toTable([
+    ...known,
+    ...Object.entries(own).map(([name, serve]) => [rowOf(name), serve] as const),
+  ]);
 
   return {
     serves,
@@ -167,11 +161,8 @@ export function createServer(provider: OldProvider, info: ServerInfo, options: S
         observation?.ended(undefined, rpcError);
         throw rpcError;
       };
-      if (method === undefined) {
-        return fail(new RpcError("rpc.method_not_found", `Method not found: ${request.method}`));
-      }
       if (observation !== undefined) wire.observation = observation;
-      const context = createContext(request, wire, contexts);
+      const context = createContext(request, wire, provider, mintsTokens);
       const serve = (): Awaitable<RawJson> => method({ request, params: request.params, wire, context });
       if (observation === undefined) return tryThen(serve, written, fail);
       const end = (result: RawJson): RawJson => {
@@ -187,8 +178,10 @@ export function createServer(provider: OldProvider, info: ServerInfo, options: S
 }
 
 /** Throws a `TypeError` for what the compiler refuses too, with what to write. */
-function assertServable(provider: OldProvider, info: ServerInfo, options: ServerOptions): void {
-  if (typeof provider?.listTools !== "function" || typeof provider.callTool !== "function")
+function assertServable(given: OldProvider | Provider, info: ServerInfo, options: ServerOptions): void {
+  const { list, call, listTools, callTool } = (given ?? {}) as Partial<OldProvider & Provider>;
+  const isProvider = typeof list === "function" && typeof call === "function";
+  if (!isProvider && (typeof listTools !== "function" || typeof callTool !== "function"))
     throw new TypeError(
       "createServer(provider, info): the provider must have listTools and callTool; createRegistry() makes one",
     );
@@ -221,66 +214,53 @@ const choices: {
   progress: ["on_request", "always"],
 };
 
-/** Serves methods that the protocol does not have. */
-function serveOther(methods: MethodProvider, finish: Finish): Method {
-  return ({ request: { method, params = empty }, wire, context }) => {
-    if (!methods.has(method, context))
-      throw new RpcError("rpc.method_not_found", `Method not found: ${method}`);
-    return andThen(settled(methods.serve(method, params, context)), (result) => finish(result, wire.era));
-  };
-}
-
 /** Serialises a result now: a value that JSON cannot hold must fail while an error can still be answered. */
 function written(result: RawJson): RawJson {
   void result.written;
   return result;
 }
 
-function toTable(methods: MethodTable): {
-  readonly [Kind in keyof MethodTable]: ReadonlyMap<string, Method>;
-} {
-  return { modern: new Map(Object.entries(methods.modern)), legacy: new Map(Object.entries(methods.legacy)) };
+function rowOf(name: string): Method {
+  const row = methods.get(name);
+  if (row === undefined) throw new TypeError(`The table of methods has no ${name}`);
+  return row;
 }
 
-/** The capabilities that the server declares: those of its provider, and `logging`. */
-function capabilitiesOf(provider: OldProvider): ServerCapabilities {
+type Table = { readonly [Kind in Era["kind"]]: ReadonlyMap<string, Serve> };
+
+/** The methods of each era. A method of the other era is as unknown as one that does not exist. */
+function toTable(served: readonly (readonly [row: Method, serve: Serve])[]): Table {
+  const ofEra = (kind: Era["kind"]): ReadonlyMap<string, Serve> =>
+    new Map(
+      served.flatMap(([{ method, era }, serve]) => (era === "both" || era === kind ? [[method, serve]] : [])),
+    );
+  return { modern: ofEra("modern"), legacy: ofEra("legacy") };
+}
+
+/** The capabilities that the server declares to one caller: what its provider offers, and `logging`. */
+function capabilitiesFor(
+  provider: Provider,
+  caller: CallerInfo,
+  { era }: Pick<WireContext, "era">,
+): ServerCapabilities {
+  const offers = provider.offers(caller);
   const listChanged = provider.onChange === undefined ? {} : { listChanged: true };
-  const { resources, prompts, completion } = provider;
-  const subscribe = resources?.watch === undefined ? {} : { subscribe: true };
+  const subscribe = offers.serves("resources/subscribe") ? { subscribe: true } : {};
+  const { [extensionIds.tasks]: tasks, ...others } = offers.extensions ?? {};
+  // Tasks of 2025-11-25 are another protocol under the same name, so legacy callers are not offered these.
+  const extensions: Extensions =
+    tasks === undefined || era.kind === "legacy" ? others : { ...others, [extensionIds.tasks]: tasks };
   return {
     tools: listChanged,
-    ...(resources === undefined ? {} : { resources: { ...listChanged, ...subscribe } }),
-    ...(prompts === undefined ? {} : { prompts: listChanged }),
-    ...(completion === undefined ? {} : { completions: {} }),
+    ...(offers.serves("resources/read") ? { resources: { ...listChanged, ...subscribe } } : {}),
+    ...(offers.serves("prompts/get") ? { prompts: listChanged } : {}),
+    ...(offers.serves("completion/complete") ? { completions: {} } : {}),
     logging: {},
+    ...(Object.keys(extensions).length === 0 ? {} : { extensions }),
   };
 }
 
-/**
- * The capabilities with the extensions that a server offers to one caller, by its era and the facets of the provider: the one
- * place that says so.
- */
-function withOffered(
-  capabilities: ServerCapabilities,
-  provider: OldProvider,
-  { era, caller }: Pick<WireContext, "era" | "caller">,
-): ServerCapabilities {
-  const extensions: Extensions = {
-    ...provider.extensionsFor?.(caller),
-    ...offeredSkills(provider),
-    // Tasks of 2025-11-25 are another protocol under the same name, so legacy callers are not offered these.
-    ...(provider.tasks !== undefined && era.kind === "modern" ? { [extensionIds.tasks]: {} } : {}),
-  };
-  return Object.keys(extensions).length === 0 ? capabilities : { ...capabilities, extensions };
-}
-
-/** Files of skills are read as resources, so a server that has no resources cannot serve skills. */
-function offeredSkills({ skills, resources }: OldProvider): Extensions {
-  if (skills === undefined || resources === undefined) return {};
-  return { [extensionIds.skills]: skills.readDirectory === undefined ? {} : { directoryRead: true } };
-}
-
-const setLevel: Method = ({ params, wire }) => {
+const setLevel: Serve = ({ params, wire }) => {
   const level = stringParam(params, "level");
   if (!isLogLevel(level))
     throw new RpcError("rpc.invalid_params", `Invalid params: ${JSON.stringify(level)} is no log level`);

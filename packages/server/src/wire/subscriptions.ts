@@ -1,20 +1,27 @@
 import { createDeferred } from "@junctor/core/async";
 import { RpcError } from "@junctor/core/errors";
-import { RawJson } from "@junctor/core/json";
-import { metaKeys, type Seal, type Announce, type Session, type ServerCapabilities } from "@junctor/core/mcp";
-import type { CallContext, OldChange, CallerInfo, OldProvider, TaskState } from "@junctor/core/provider";
-import type { ListenLimits } from "./listen-limits.ts";
+import { prependMembers, RawJson, withoutMembers } from "@junctor/core/json";
 import {
-  empty,
-  type Method,
-  type Methods,
+  announcedAs,
+  type Announce,
+  metaKeys,
   objectParam,
-  type Served,
-  sessionOf,
+  type Seal,
+  type Session,
   stringParam,
-} from "./served.ts";
-import { toTaskJson } from "./task-wire.ts";
-import { readTaskIds, watchTasks } from "./tasks.ts";
+} from "@junctor/core/mcp";
+import {
+  type CallContext,
+  type Change,
+  createOperation,
+  type Notice,
+  type Outcome,
+  type Provider,
+  withContext,
+} from "@junctor/core/provider";
+import type { ListenLimits } from "./listen-limits.ts";
+import { empty, type Serve, type Served, sessionOf } from "./served.ts";
+import { assertDeclared, openTaskId, toTaskJson } from "./tasks.ts";
 
 /** The kinds of list, as the filter of a listen request names them. */
 const listFilters = {
@@ -23,22 +30,22 @@ const listFilters = {
   resources: "resourcesListChanged",
 } as const;
 
+type ListKind = keyof typeof listFilters;
+
 /** The changes that one listener asked for and gets. */
 interface Filter {
-  readonly lists: ReadonlySet<keyof typeof listFilters>;
+  readonly lists: ReadonlySet<ListKind>;
   readonly uris: ReadonlySet<string>;
   readonly taskIds: ReadonlySet<string>;
 }
 
-/** A change or the state of a task, for a listener. */
-type Notice = OldChange | { readonly kind: "task"; readonly id: string; readonly task: TaskState };
-
 /** How change notifications reach clients of both eras. */
 interface Subscriptions {
   /** `subscriptions/listen`: acknowledges, then notifies until the caller leaves, ends its input, or the server drains. */
-  readonly listen: Method;
-  /** `resources/subscribe` and its opposite, where resources can be watched. */
-  readonly legacy: Methods;
+  readonly listen: Serve;
+  /** `resources/subscribe` and its opposite, of legacy clients. */
+  readonly subscribe: Serve;
+  readonly unsubscribe: Serve;
   /** Announces changes to a legacy session until the returned function is called. */
   attach(session: Session, announce: Announce, caller?: string): () => void;
   /** Ends every listen stream with its result. */
@@ -48,50 +55,61 @@ interface Subscriptions {
 /** Most resources of one request that are asked for at the same time. */
 const maxAsked = 32;
 
+const updatedMethod = "notifications/resources/updated";
+
 export function createSubscriptions(
-  provider: OldProvider,
-  capabilities: ServerCapabilities,
+  provider: Provider,
   { streams, watches, seal }: ListenLimits & { readonly seal: Seal },
 ): Subscriptions {
   const drains = new Set<() => void>();
-  const mayHear = (change: OldChange, callerInfo: CallerInfo): boolean =>
-    provider.mayHear?.(change, callerInfo) !== false;
 
-  const listen: Method = async (served) => {
+  const listen: Serve = async (served) => {
     const { request, wire, context } = served;
     const { owner } = wire;
     const asked = parseFilter(served, provider, (count) => watches.refusal(owner, count));
     const count = asked.uris.size + asked.taskIds.size;
     streams.take(owner);
     watches.add(owner, count);
-    const meta = `"_meta":{"${metaKeys.subscriptionId}":${request.id}}`;
+    const id = `"${metaKeys.subscriptionId}":${request.id}`;
+    const meta = `"_meta":{${id}}`;
     const state = { isOver: false };
-    const waiting = new Map<string, Notice>();
+    /** What is to be sent, by what it is about: the last word on each counts. */
+    const waiting = new Map<string, () => Promise<void> | void>();
     let wake = createDeferred<void>();
     const end = (): void => {
       state.isOver = true;
+      wake.resolve();
+    };
+    const queue = (key: string, send: () => Promise<void> | void): void => {
+      waiting.set(key, send);
       wake.resolve();
     };
     drains.add(end);
     wire.cancellation.onAbort(end);
     // A client that sends nothing more cannot cancel this, and it would never end by itself.
     wire.inputEnd?.onAbort(end);
-    let filter: Filter = { lists: new Set(), uris: new Set(), taskIds: new Set() };
+    let lists: Filter["lists"] = new Set();
     const stop = provider.onChange?.((change) => {
-      if (!isWanted(change, filter) || !mayHear(change, context)) return;
-      waiting.set(methodOf(change) + uriOf(change), change);
-      wake.resolve();
+      const method = methodOf(change);
+      if (!lists.has(announcedAs(change.part)) || !isFor(change, context)) return;
+      queue(method, () => {
+        // What the caller may hear of may have changed while this waited.
+        if (isFor(change, context)) return wire.notify(method, RawJson.fromText(`{${meta}}`));
+      });
     });
     const watched = new Map<string, () => void>();
     const watchedTasks = new Map<string, () => void>();
-    const onState = (id: string, task: TaskState): void => {
-      waiting.set(`task ${id}`, { kind: "task", id, task });
-      wake.resolve();
+    const onUpdate = (notice: Notice): void => {
+      if (notice.kind === "updated")
+        queue(`uri ${notice.uri}`, () => wire.notify(updatedMethod, toUpdated(notice, id)));
     };
+    const onTask = (taskId: string, outcome: Outcome): void =>
+      queue(`task ${taskId}`, () => wire.notify("notifications/tasks", toTaskJson(outcome, taskId, meta)));
     try {
-      await watchAll(provider, asked.uris, context, watched);
-      await watchTasks(asked.taskIds, provider.tasks, seal, { served, watched: watchedTasks, onState });
-      filter = { ...honour(asked, capabilities, watched), taskIds: new Set(watchedTasks.keys()) };
+      await watchAll(provider, asked.uris, context, watched, onUpdate);
+      await watchTasks(provider, asked.taskIds, seal, served, watchedTasks, onTask);
+      lists = honour(asked.lists, provider, context);
+      const filter = { lists, uris: new Set(watched.keys()), taskIds: new Set(watchedTasks.keys()) };
       await wire.notify(
         "notifications/subscriptions/acknowledged",
         RawJson.fromText(`{${toFilterText(filter)},${meta}}`),
@@ -100,12 +118,9 @@ export function createSubscriptions(
       while (!state.isOver) {
         await wake.promise;
         wake = createDeferred<void>();
-        for (const [key, change] of waiting) {
+        for (const [key, send] of waiting) {
           waiting.delete(key);
-          // What the caller may hear of may have changed while this waited.
-          if (change.kind === "task")
-            await wire.notify("notifications/tasks", toTaskJson(change.task, change.id, meta));
-          else if (mayHear(change, context)) await wire.notify(methodOf(change), toParams(change, meta));
+          await send();
         }
       }
       return RawJson.fromText(`{"resultType":"complete",${meta}}`);
@@ -120,22 +135,34 @@ export function createSubscriptions(
     }
   };
 
-  const subscribe: Method = async (served) => {
+  const subscribe: Serve = async (served) => {
     const uri = stringParam(served.params, "uri");
-    const subscribed = sessionOf(served)?.subscriptions;
-    if (subscribed?.has(uri) !== false) return empty;
+    const session = sessionOf(served);
+    const subscribed = session?.subscriptions;
+    if (session === undefined || subscribed?.has(uri) !== false) return empty;
     const { owner, cancellation } = served.wire;
     watches.take(owner);
+    const watching = new AbortController();
     let unwatch: (() => void) | undefined;
-    let isOver = false;
     const stop = (): void => {
-      if (isOver) return;
-      isOver = true;
+      if (watching.signal.aborted) return;
       watches.give(owner);
       unwatch?.();
+      watching.abort();
+    };
+    const hear = (notice: Notice): void => {
+      if (notice.kind !== "updated" || watching.signal.aborted) return;
+      // Of several subscriptions that cover a resource, one tells.
+      const nearest = findCovering(notice.uri, subscribed);
+      if (nearest === undefined || nearest === uri) session.announce?.(updatedMethod, toUpdated(notice));
     };
     try {
-      unwatch = await provider.resources?.watch?.(uri, served.context);
+      const target = { part: "resources", name: uri, ref: undefined } as const;
+      unwatch = await provider.watch?.(
+        target,
+        toWatchContext(served.context, session, watching.signal),
+        hear,
+      );
     } catch (error) {
       stop();
       throw error;
@@ -145,7 +172,7 @@ export function createSubscriptions(
     else subscribed.set(uri, stop);
     return empty;
   };
-  const unsubscribe: Method = (served) => {
+  const unsubscribe: Serve = (served) => {
     const uri = stringParam(served.params, "uri");
     const subscribed = sessionOf(served)?.subscriptions;
     subscribed?.get(uri)?.();
@@ -155,18 +182,15 @@ export function createSubscriptions(
 
   return {
     listen,
-    legacy:
-      provider.resources?.watch === undefined
-        ? {}
-        : { "resources/subscribe": subscribe, "resources/unsubscribe": unsubscribe },
+    subscribe,
+    unsubscribe,
     attach: (session, announce, caller) => {
       session.announce = announce;
-      const { capabilities: asked, revision } = session.handshake;
-      const who = { caller, capabilities: asked, revision, session };
+      const { capabilities, revision } = session.handshake;
       const stop = provider.onChange?.((change) => {
-        const isWantedHere = change.kind !== "resource" || isCovered(change.uri, session.subscriptions);
-        if (isWantedHere && mayHear(change, { ...who, identity: session.identity }))
-          announce(methodOf(change), change.kind === "resource" ? toParams(change) : undefined);
+        const { identity } = session;
+        if (isFor(change, { caller, identity, capabilities, revision, session }))
+          announce(methodOf(change), undefined);
       });
       return () => {
         session.announce = undefined;
@@ -179,10 +203,20 @@ export function createSubscriptions(
   };
 }
 
+/** The context of a watch that outlives the request that began it. What is known of the caller may change meanwhile. */
+function toWatchContext(context: CallContext, session: Session, signal: AbortSignal): CallContext {
+  const own = withContext(context, { signal });
+  return Object.defineProperty(own, "identity", { get: () => session.identity, enumerable: true });
+}
+
+function isFor(change: Change, caller: Parameters<NonNullable<Change["isFor"]>>[0]): boolean {
+  return change.isFor?.(caller) !== false;
+}
+
 /** `refusal` says why so many URIs may not be subscribed to: they are counted before anything is done with them. */
 function parseFilter(
   { params, context }: Served,
-  { tasks }: OldProvider,
+  provider: Provider,
   refusal: (count: number) => RpcError | undefined,
 ): Filter {
   const raw = objectParam(params, "notifications");
@@ -190,7 +224,7 @@ function parseFilter(
     throw new RpcError("rpc.invalid_params", "Invalid params: notifications must be an object");
   const wanted = raw.value as { readonly [key: string]: unknown };
   const uris = wanted["resourceSubscriptions"] ?? [];
-  const taskIds = readTaskIds(wanted["taskIds"], tasks, context);
+  const taskIds = readTaskIds(wanted["taskIds"], provider, context);
   const refused = Array.isArray(uris) ? refusal(uris.length + taskIds.size) : undefined;
   if (refused !== undefined) throw refused;
   if (!Array.isArray(uris) || uris.some((uri) => typeof uri !== "string")) {
@@ -199,18 +233,31 @@ function parseFilter(
       "Invalid params: resourceSubscriptions must be an array of URIs",
     );
   }
-  const lists = (Object.keys(listFilters) as (keyof typeof listFilters)[]).filter(
-    (kind) => wanted[listFilters[kind]] === true,
-  );
+  const lists = (Object.keys(listFilters) as ListKind[]).filter((kind) => wanted[listFilters[kind]] === true);
   return { lists: new Set(lists), uris: new Set(uris as readonly string[]), taskIds };
+}
+
+/** Most tasks of one listen request. */
+const maxTaskIds = 256;
+
+/** The ids of tasks that a filter names. Throws `-32021` for a caller that did not declare tasks. */
+function readTaskIds(wanted: unknown, provider: Provider, context: CallContext): ReadonlySet<string> {
+  if (wanted === undefined || provider.watch === undefined) return new Set();
+  if (!provider.offers(context).serves("tasks/get")) return new Set();
+  assertDeclared(context);
+  const isList = Array.isArray(wanted) && wanted.every((id) => typeof id === "string");
+  if (isList && wanted.length <= maxTaskIds) return new Set(wanted as readonly string[]);
+  const text = `Invalid params: taskIds must be an array of at most ${maxTaskIds} ids`;
+  throw new RpcError("rpc.invalid_params", text);
 }
 
 /** Adds what can be watched to `watched`; what cannot, for whatever reason, is left out of the acknowledgement. */
 async function watchAll(
-  provider: OldProvider,
+  provider: Provider,
   uris: Iterable<string>,
   context: CallContext,
   watched: Map<string, () => void>,
+  listener: (notice: Notice) => void,
 ): Promise<void> {
   const left = uris[Symbol.iterator]();
   let asked = 0;
@@ -224,18 +271,42 @@ async function watchAll(
     }
   };
   const watch = async (uri: string): Promise<(() => void) | undefined> =>
-    provider.resources?.watch?.(uri, context);
+    provider.watch?.({ part: "resources", name: uri, ref: undefined }, context, listener);
   await Promise.all(Array.from({ length: maxAsked }, watchSome));
 }
 
-/** The part of a filter this server can keep. */
-function honour(
-  asked: Filter,
-  capabilities: ServerCapabilities,
-  watched: ReadonlyMap<string, unknown>,
-): Omit<Filter, "taskIds"> {
-  const lists = [...asked.lists].filter((kind) => capabilities[kind]?.listChanged === true);
-  return { lists: new Set(lists), uris: new Set(watched.keys()) };
+/**
+ * Watches the tasks that can be watched, and leaves the others out. The state of each is sent once as it is now: one that ended before
+ * would not be heard of again. `watched` takes the functions that end it.
+ */
+async function watchTasks(
+  provider: Provider,
+  ids: Iterable<string>,
+  seal: Seal,
+  { wire, context }: Served,
+  watched: Map<string, () => void>,
+  onTask: (id: string, outcome: Outcome) => void,
+): Promise<void> {
+  for (const id of ids) {
+    try {
+      const [name, ref] = openTaskId(id, seal, wire.caller);
+      const stop = await provider.watch?.({ part: "tools", name, ref }, context, (notice) => {
+        if (notice.kind === "task") onTask(id, notice.outcome);
+      });
+      if (stop === undefined) continue;
+      watched.set(id, stop);
+      onTask(id, await provider.call(createOperation("tasks/get", name, { ref }), context));
+    } catch {
+      // It is not among those that are acknowledged, and that says enough.
+    }
+  }
+}
+
+/** The lists whose changes this server tells the caller. */
+function honour(asked: Filter["lists"], provider: Provider, context: CallContext): Filter["lists"] {
+  if (provider.onChange === undefined) return new Set();
+  const offers = provider.offers(context);
+  return new Set([...asked].filter((kind) => kind === "tools" || offers.serves(`${kind}/list`)));
 }
 
 function toFilterText({ lists, uris, taskIds }: Filter): string {
@@ -245,37 +316,31 @@ function toFilterText({ lists, uris, taskIds }: Filter): string {
   return `"notifications":{${parts.join(",")}}`;
 }
 
-function isWanted(change: OldChange, { lists, uris }: Filter): boolean {
-  return change.kind === "resource" ? isCovered(change.uri, uris) : lists.has(change.kind);
-}
-
 /** Most levels of a URI that are looked at: a server may announce one that is nothing but slashes. */
 const maxLevels = 64;
 
-/**
- * A subscription covers its URI and what lies below it. What a URI lies below is looked up, because there may be thousands
- * of subscriptions for one change.
- */
-function isCovered(uri: string, subscribed: { has(uri: string): boolean }): boolean {
-  if (subscribed.has(uri)) return true;
+/** The subscription that a URI lies below, or that is for it alone; of several, the nearest. */
+function findCovering(uri: string, subscribed: { has(uri: string): boolean }): string | undefined {
+  if (subscribed.has(uri)) return uri;
   let end = uri.lastIndexOf("/");
   for (let level = 0; end > 0 && level < maxLevels; level++, end = uri.lastIndexOf("/", end - 1)) {
-    if (subscribed.has(uri.slice(0, end)) || subscribed.has(uri.slice(0, end + 1))) return true;
+    for (const above of [uri.slice(0, end + 1), uri.slice(0, end)]) if (subscribed.has(above)) return above;
   }
-  return false;
+  return undefined;
 }
 
-function methodOf(change: OldChange): string {
-  return change.kind === "resource"
-    ? "notifications/resources/updated"
-    : `notifications/${change.kind}/list_changed`;
+function methodOf({ part }: Change): string {
+  return `notifications/${announcedAs(part)}/list_changed`;
 }
 
-function uriOf(change: OldChange): string {
-  return change.kind === "resource" ? ` ${change.uri}` : "";
-}
-
-function toParams(change: OldChange, meta?: string): RawJson {
-  const uri = change.kind === "resource" ? [`"uri":${JSON.stringify(change.uri)}`] : [];
-  return RawJson.fromText(`{${[...uri, ...(meta === undefined ? [] : [meta])].join(",")}}`);
+/** The params of the notification: those that came, under the URI that the caller knows; `id` is that of its subscription. */
+function toUpdated({ uri, params }: Extract<Notice, { readonly kind: "updated" }>, id?: string): RawJson {
+  const head = `"uri":${JSON.stringify(uri)}`;
+  if (params === undefined)
+    return RawJson.fromText(id === undefined ? `{${head}}` : `{${head},"_meta":{${id}}}`);
+  const given = params.at("_meta");
+  const meta = given?.kind === "object" ? withoutMembers(given, [metaKeys.subscriptionId]) : empty;
+  const rest = withoutMembers(params, ["uri", "_meta"]);
+  const whole = id === undefined ? meta : prependMembers(id, meta);
+  return prependMembers(whole.text === "{}" ? head : `${head},"_meta":${whole.text}`, rest);
 }

@@ -1,96 +1,96 @@
-import { type Awaitable, andThen, settled } from "@junctor/core/async";
-import { RpcError } from "@junctor/core/errors";
-import type { RawJson } from "@junctor/core/json";
+/** Tasks as callers see them: their ids, and their JSON (SEP-2663). */
+import { NotFoundError, RpcError } from "@junctor/core/errors";
+import { joinJson, RawJson } from "@junctor/core/json";
 import { declaredExtension, extensionIds, missingExtension, type Seal } from "@junctor/core/mcp";
-import type { CallContext, Answers, TaskProvider, TaskState } from "@junctor/core/provider";
-import { empty, type Finish, type Methods, objectParam, type Served, stringParam } from "./served.ts";
-import { openTaskId, toTaskJson } from "./task-wire.ts";
-
-/** The methods of tasks. Only modern callers have them: 2025-11-25 has methods of the same names that do other things. */
-export function taskMethods(tasks: TaskProvider, seal: Seal, finish: Finish): Methods {
-  const serve = (
-    { params, wire, context }: Served,
-    work: (ref: string, id: string) => Awaitable<RawJson>,
-  ): Awaitable<RawJson> => {
-    assertDeclared(context);
-    const id = stringParam(params, "taskId");
-    return andThen(work(openTaskId(id, seal, wire.caller), id), (result) => finish(result, wire.era));
-  };
-  return {
-    "tasks/get": (served) =>
-      serve(served, (ref, id) =>
-        andThen(settled(tasks.get(ref, served.context)), (task) => toTaskJson(task, id)),
-      ),
-    "tasks/update": (served) =>
-      serve(served, (ref) => {
-        const answers = readAnswers(served.params);
-        return andThen(settled(tasks.update(ref, answers, served.context)), () => empty);
-      }),
-    "tasks/cancel": (served) =>
-      serve(served, (ref) => andThen(settled(tasks.cancel(ref, served.context)), () => empty)),
-  };
-}
+import type { CallContext, Outcome, Task } from "@junctor/core/provider";
+import { toErrorBody } from "@junctor/core/rpc";
 
 /** Capabilities count for one request: each request about a task must declare that its caller knows tasks. This is checked first. */
-function assertDeclared({ capabilities }: Pick<CallContext, "capabilities">): void {
+export function assertDeclared({ capabilities }: Pick<CallContext, "capabilities">): void {
   if (declaredExtension(capabilities, extensionIds.tasks) === undefined)
     throw missingExtension(extensionIds.tasks);
 }
 
-function readAnswers(params: RawJson | undefined): Answers {
-  const given = objectParam(params, "inputResponses");
-  if (given === undefined)
-    throw new RpcError(
-      "rpc.invalid_params",
-      "Invalid params: inputResponses must be an object of answers by key",
-    );
-  // A map made by `fromEntries` has own properties only, whatever the keys are called.
-  return Object.fromEntries(Object.keys(given.value as object).map((key) => [key, given.at(key)])) as Answers;
+/** An id opens for ten years. When a task expires is for its provider to say. */
+const idTtlMs = 10 * 365 * 24 * 3_600_000;
+/** Ids are repeated in a header, and Node takes 16 KiB of headers. */
+const maxIdLength = 4096;
+
+/** What an id of a task stands for: the tool whose call became the task, and the provider's own name of the task. */
+export type TaskName = readonly [tool: string, ref: string];
+
+/** The id of a task for one caller. For any other caller it does not open. */
+function toTaskId(name: TaskName, seal: Seal, caller: string | undefined): string {
+  const id = seal.seal(name, toBinding(caller), idTtlMs);
+  if (id.length <= maxIdLength) return id;
+  const text = `The id of the task has ${id.length} characters; the limit is ${maxIdLength}. Keep the state of the job elsewhere, and return its key`;
+  throw new RpcError("rpc.internal", text);
 }
 
-/** Most tasks of one listen request. */
-const maxTaskIds = 256;
-
-/** The ids of tasks that a filter names. Throws `-32021` for a caller that did not declare tasks. */
-export function readTaskIds(
-  wanted: unknown,
-  tasks: TaskProvider | undefined,
-  context: Pick<CallContext, "capabilities">,
-): ReadonlySet<string> {
-  if (wanted === undefined || tasks?.watch === undefined) return new Set();
-  assertDeclared(context);
-  const isList = Array.isArray(wanted) && wanted.every((id) => typeof id === "string");
-  if (isList && wanted.length <= maxTaskIds) return new Set(wanted as readonly string[]);
-  const text = `Invalid params: taskIds must be an array of at most ${maxTaskIds} ids`;
-  throw new RpcError("rpc.invalid_params", text);
+/** The task of an id. For every id that does not open the error is the same: the task is unknown. */
+export function openTaskId(id: string, seal: Seal, caller: string | undefined): TaskName {
+  const opened = id.length <= maxIdLength ? seal.open(id, toBinding(caller)) : undefined;
+  const name = opened?.ok === true ? opened.payload : undefined;
+  if (Array.isArray(name) && name.length === 2 && name.every((part) => typeof part === "string"))
+    return name as unknown as TaskName;
+  throw new NotFoundError("task", "");
 }
 
-/**
- * Watches the tasks that can be watched, and leaves the others out. The state of each is sent once as it is now: one that ended before
- * would not be heard of again. `watched` takes the functions that end it.
- */
-export async function watchTasks(
-  ids: Iterable<string>,
-  tasks: TaskProvider | undefined,
+function toBinding(caller: string | undefined): string {
+  return JSON.stringify([caller ?? null, "task"]);
+}
+
+/** The outcome of something that is or became a task. */
+export type TaskOutcome = Outcome & { readonly task: Task };
+
+/** The result of a call that became a task. It says nothing of questions and results: `tasks/get` does. */
+export function toCreatedTask(
+  outcome: TaskOutcome,
+  tool: string,
   seal: Seal,
-  { served, watched, onState }: TaskWatch,
-): Promise<void> {
-  const { wire, context } = served;
-  for (const id of ids) {
-    try {
-      const ref = openTaskId(id, seal, wire.caller);
-      const stop = await tasks?.watch?.(ref, context, (task) => onState(id, task));
-      if (stop === undefined || tasks === undefined) continue;
-      watched.set(id, stop);
-      onState(id, await tasks.get(ref, context));
-    } catch {
-      // It is not among those that are acknowledged, and that says enough.
-    }
+  caller: string | undefined,
+): RawJson {
+  const id = toTaskId([tool, outcome.task.ref], seal, caller);
+  return RawJson.fromText(`{"resultType":"task",${toMembers(outcome, id)}}`);
+}
+
+/** The whole of a task, for `tasks/get` and for those who listen. `more` is members as JSON text. */
+export function toTaskJson(outcome: Outcome, id: string, more?: string): RawJson {
+  assertTask(outcome);
+  const head = `{${toMembers(outcome, id)}${more === undefined ? "" : `,${more}`}`;
+  switch (outcome.kind) {
+    case "input_required":
+      return RawJson.fromText(`${head},"inputRequests":${JSON.stringify(outcome.asks)}}`);
+    case "complete":
+      return joinJson([`${head},"result":`, outcome.result, "}"]);
+    case "failed":
+      return RawJson.fromText(`${head},"error":${toErrorText(outcome.error)}}`);
+    case "working":
+    case "cancelled":
+      return RawJson.fromText(`${head}}`);
   }
 }
 
-interface TaskWatch {
-  readonly served: Served;
-  readonly watched: Map<string, () => void>;
-  readonly onState: (id: string, task: TaskState) => void;
+function assertTask(outcome: Outcome): asserts outcome is TaskOutcome {
+  if (outcome.task === undefined) throw new TypeError("The provider did not say how its task is");
+}
+
+function toMembers({ kind, task }: TaskOutcome, taskId: string): string {
+  const { message, createdAt, updatedAt, ttlMs, pollMs } = task;
+  const members = {
+    taskId,
+    status: kind === "complete" ? "completed" : kind,
+    statusMessage: message,
+    createdAt: new Date(createdAt).toISOString(),
+    lastUpdatedAt: new Date(updatedAt).toISOString(),
+    ttlMs,
+    pollIntervalMs: pollMs,
+  };
+  return JSON.stringify(members).slice(1, -1);
+}
+
+function toErrorText(error: RpcError): string {
+  const { code, message, data } = toErrorBody(error);
+  const more = data === undefined ? "" : `,"data":${data.text}`;
+  return `${JSON.stringify({ code, message }).slice(0, -1)}${more}}`;
 }
