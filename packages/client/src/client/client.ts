@@ -388,7 +388,7 @@ function toOffers({ capabilities, mode }: Agreement): Offers {
   const skills: { readonly directoryRead?: unknown } | undefined =
     resources && declaredExtension(declared, extensionIds.skills);
   const tasks = mode.kind === "modern" ? declaredExtension(declared, extensionIds.tasks) : undefined;
-  const directoryRead = skills !== undefined && "directoryRead" in skills && skills.directoryRead === true;
+  const directoryRead = skills?.directoryRead === true;
   const has: { readonly [method: string]: unknown } = {
     "tools/list": true,
     "tools/call": true,

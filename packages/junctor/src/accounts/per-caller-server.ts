@@ -3,7 +3,7 @@ import { type CredentialEvent, credentialId } from "@junctor/client/internal";
 import { andThen, type Awaitable, isPromise, type Clock } from "@junctor/core/async";
 import type { ListPart } from "@junctor/core/fit";
 import type { Tool } from "@junctor/core/mcp";
-import type { CallerInfo, Change } from "@junctor/core/provider";
+import type { Change, CallerInfo } from "@junctor/core/provider";
 import { connectTool } from "../catalog/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import { createServerAuthorizer, type Logins } from "../credentials/index.ts";

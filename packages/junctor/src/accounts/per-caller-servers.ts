@@ -1,7 +1,7 @@
 import type { CredentialEvent } from "@junctor/client/internal";
 import type { Clock } from "@junctor/core/async";
 import type { Catalog, Naming } from "@junctor/core/compose";
-import type { CallerInfo, Change } from "@junctor/core/provider";
+import type { Change, CallerInfo } from "@junctor/core/provider";
 import { toConnectName } from "../catalog/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import type { Logins } from "../credentials/index.ts";

@@ -94,12 +94,11 @@ export function fromRemoteRound(outcome: InputRequired): InputRequired {
 
 /** The id of a task on a connection: its tool and the ref that it has at the replica of its process, as that server seals them. */
 export function toRemoteTaskId(tool: string, ref: string): string {
-  return JSON.stringify(JSON.stringify([tool, ref]));
+  return JSON.stringify([tool, ref]);
 }
 
 /** The ref in an id of {@link toRemoteTaskId}. */
 export function fromRemoteTaskId(id: string): string {
-  const payload: unknown = JSON.parse(id);
-  const [, ref] = (typeof payload === "string" ? JSON.parse(payload) : payload) as [string, string];
+  const [, ref] = JSON.parse(id) as readonly [tool: string, ref: string];
   return ref;
 }

@@ -57,8 +57,7 @@ export class LocalServers implements Disposable {
 
   #listen(name: string, provider: OldProvider): void {
     const { onChange } = this.#options;
-    const { onChange: listen } = fromFacets(provider);
-    const stop = listen?.(({ part, isFor }) => onChange({ part, origin: name, isFor }));
+    const stop = fromFacets(provider).onChange?.((change) => onChange({ ...change, origin: name }));
     if (stop !== undefined) this.#stops.add(stop);
   }
 }

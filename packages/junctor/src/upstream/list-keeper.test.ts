@@ -291,15 +291,6 @@ describe("changes", () => {
     expect(toolNames()).toEqual(["new"]);
   });
 
-  test("one of a resource lists nothing again", async () => {
-    const { keeper, clock } = make();
-    const fake = createFakeClient();
-    await keeper.begin(fake.client);
-    fake.announce({ kind: "resource", uri: "x:1" });
-    await clock.advance(100);
-    expect(fake.asked.resources).toBe(1);
-  });
-
   test("what a server announces after it was replaced means nothing", async () => {
     const { keeper, clock } = make();
     const old = createFakeClient(offering("old"));

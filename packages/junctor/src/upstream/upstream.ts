@@ -195,8 +195,8 @@ export class Upstream implements Provider, AsyncDisposable {
     this.#tasks = tasks;
     this.#taskConnections = taskConnections;
     this.#hosted = hosted;
-    this.provider = Object.defineProperty(withFacets(this), "cacheHints", {
-      get: () => this.listedFor().hints,
+    this.provider = Object.defineProperties(withFacets(this), {
+      cacheHints: { get: () => this.listedFor().hints },
     });
   }
 

@@ -69,9 +69,7 @@ test("a server without resources that can be watched says that there is none", a
 test("one that was started anew is asked for everything, and all may have changed", async () => {
   const missed: string[] = [];
   const watches = new Watches();
-  const hear = (notice: Notice): void => {
-    if (notice.kind === "updated") missed.push(notice.uri);
-  };
+  const hear = (notice: Notice): void => void missed.push(notice.kind === "updated" ? notice.uri : "");
   const before = createServer();
   const after = createServer();
   const stop = await watches.add("x:1", before.client, hear);
