@@ -195,6 +195,23 @@ export class RawJson {
     return index[slot + 1] === member.#start && index[slot + 2] === member.#end;
   }
 
+  /** Whether a scan noted that this object has no members but some of these, and no white space around them. False says nothing. */
+  hasOnly(keys: readonly string[]): boolean {
+    const index = this.#source?.index;
+    const level = this.#level;
+    if (index === undefined || level === undefined) return false;
+    // Each member has a comma or the closing brace behind it.
+    let left = this.#end - this.#start - 1;
+    for (const key of keys) {
+      const slot = level.byName.get(key)?.slot;
+      const start = slot === undefined ? -1 : (index[slot] ?? -1);
+      if (slot === undefined || start === -1) continue;
+      left -= (index[slot + 2] ?? start) + 1 - start;
+      if (left === 0) return true;
+    }
+    return false;
+  }
+
   /** `at(key)?.text` for a member that a scan noted, without making anything else of it. */
   textOf(key: string): string | undefined {
     const slot = this.#level?.byName.get(key)?.slot;

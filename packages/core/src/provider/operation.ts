@@ -127,6 +127,7 @@ export function readCompletion({ part, name, arguments: params }: Operation): Co
 
 /** The members of params that belong to one hop. */
 const ofHop = ["_meta", "requestState", "inputResponses"];
+const ofCall = ["name", "arguments", ...ofHop];
 
 /**
  * The params of an operation for the next hop, without `_meta`: everything that came, with the name, the arguments and the round
@@ -139,21 +140,29 @@ export function toParams(operation: Operation): RawJson {
   if (row.arguments === "params") return withRef(withoutMembers(args, ["_meta"]), name);
   const key = row.name ?? "name";
   const head = `"${key}":${JSON.stringify(ref ?? name)}`;
+  const hasArguments = row.arguments === "arguments";
   const rest = roundMembers(row, operation);
-  if (params === undefined) {
-    const given = row.arguments === "arguments" ? [`,"arguments":`, args] : [];
-    return joinJson([`{${head}`, ...given, ...rest, "}"]);
+  // Most have nothing that we do not know, and are written anew, which costs less than cutting.
+  if (params === undefined || params.hasOnly(hasArguments ? ofCall : [key, ...ofHop])) {
+    if (!hasArguments) return joinJson([`{${head}`, ...rest, "}"]);
+    return joinJson(
+      rest.length === 0
+        ? [`{${head},"arguments":`, args, "}"]
+        : [`{${head},"arguments":`, args, ...rest, "}"],
+    );
   }
-  const isSameArguments = row.arguments !== "arguments" || params.holds("arguments", args);
-  const cut = isSameArguments ? [key, ...ofHop] : [key, "arguments", ...ofHop];
+  const isSameArguments = !hasArguments || params.holds("arguments", args);
+  const cut = isSameArguments ? [key, ...ofHop] : ofCall;
   const bare = prependMembers(head, withoutMembers(params, cut));
   return withMore(bare, [...(isSameArguments ? [] : [`,"arguments":`, args]), ...rest]);
 }
 
+const noMembers: readonly string[] = [];
+
 /** The answers and the state of a round, each with a comma before it. */
 function roundMembers(row: Method, { arguments: args, round }: Operation): readonly (string | RawJson)[] {
   if (row.arguments === "inputResponses") return [',"inputResponses":', args];
-  if (round === undefined) return [];
+  if (round === undefined) return noMembers;
   const { answers, latest = answers, state } = round;
   const hasAnswers = Object.keys(latest).length > 0;
   return [
