@@ -15,6 +15,7 @@ export const messageShape: Shape = defineMessageShape(
     cursor: true,
     requestState: true,
     inputResponses: true,
+    task: true,
     requestId: true,
     progressToken: true,
     _meta: {

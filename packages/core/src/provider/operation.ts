@@ -125,8 +125,8 @@ export function readCompletion({ part, name, arguments: params }: Operation): Co
   };
 }
 
-/** The members of params that belong to one hop. */
-const ofHop = ["_meta", "requestState", "inputResponses"];
+/** The members of params that belong to one hop; `task` is that of 2025-11-25, of which each client decides for itself. */
+const ofHop = ["_meta", "requestState", "inputResponses", "task"];
 const ofCall = ["name", "arguments", ...ofHop];
 
 /**

@@ -10,8 +10,7 @@ import {
   toResourceContents,
 } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
-import { offering } from "./member.ts";
-import { resourceOffers } from "./resources.ts";
+import { offering, resourceOffers } from "./member.ts";
 
 /** A view of a tool: a page that a host shows beside the result. */
 export interface AppViewSpec {

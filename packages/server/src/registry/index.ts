@@ -3,7 +3,7 @@ export { type Completer, type CompletionRegistry, createCompletionRegistry } fro
 export type { ToolContext, ToolEvent, ToolHandler } from "./event.ts";
 export type { Job } from "./jobs.ts";
 export type { TaskRun } from "./memory-task.ts";
-export { withProvider } from "./member.ts";
+export { resourceOffers, withProvider } from "./member.ts";
 export { createMemoryTasks, type MemoryTasks } from "./memory-tasks.ts";
 export {
   createPromptRegistry,
@@ -15,7 +15,6 @@ export { createRegistry, type Registry, type RegistryOptions } from "./registry.
 export {
   createResourceRegistry,
   type ReadContext,
-  resourceOffers,
   type ResourceReader,
   type ResourceRegistry,
   toResourceFacet,

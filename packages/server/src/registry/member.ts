@@ -37,6 +37,15 @@ export function offering(...methods: readonly string[]): Offers {
   return { serves: (method) => methods.includes(method) };
 }
 
+/** Resources that can be listed, read and watched. */
+export const resourceOffers: Offers = offering(
+  "resources/list",
+  "resources/templates/list",
+  "resources/read",
+  "resources/subscribe",
+  "resources/unsubscribe",
+);
+
 const nobody = createCallContext();
 
 /** Several providers as one. What they offer does not depend on the caller. */

@@ -23,7 +23,6 @@ import {
   withContext,
   type OldChange,
   type InputRequired,
-  type Offers,
   type Outcome,
   type Provider,
   type ResourceProvider,
@@ -31,7 +30,7 @@ import {
 } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
 import { createNamedEntries } from "./catalog.ts";
-import { offering, withProvider } from "./member.ts";
+import { resourceOffers, withProvider } from "./member.ts";
 import { assertHandler, assertSpec } from "./tool-spec.ts";
 
 /** What reading a resource gives: text, bytes, or contents in the protocol's own form. */
@@ -167,15 +166,6 @@ export function createResourceRegistry(): ResourceRegistry {
   };
   return withProvider(registry, provider);
 }
-
-/** Resources that can be listed, read and watched. */
-export const resourceOffers: Offers = offering(
-  "resources/list",
-  "resources/templates/list",
-  "resources/read",
-  "resources/subscribe",
-  "resources/unsubscribe",
-);
 
 /** The resources of a provider, for those who use them without a registry. They hear of updates by `onChange`. */
 export function toResourceFacet(provider: Provider): ResourceProvider {
