@@ -83,13 +83,19 @@ async function judge(check) {
           verdict,
         ]
       : [name, `FAILED: ${each.problem}`];
-  const first = await measure(check);
-  const last = first.problem === undefined && !isTooDear(first) ? first : await measure(check);
-  const hasFailed = last.problem !== undefined || isTooDear(last);
-  if (hasFailed) process.exitCode = 1;
-  if (last.problem === undefined) baseline[name] = { ratio: Number(lowerOf(last).toFixed(2)), margin };
-  const again = last === first ? [] : [toRow(first, "once more")];
-  return [...again, toRow(last, hasFailed ? "WORSE" : "ok")];
+  // What else the machine does only ever makes a reading worse, so one good reading of three is enough.
+  const rows = [];
+  for (let left = 2; ; left--) {
+    const measured = await measure(check);
+    const hasFailed = measured.problem !== undefined || isTooDear(measured);
+    if (measured.problem === undefined)
+      baseline[name] = { ratio: Number(lowerOf(measured).toFixed(2)), margin };
+    if (!hasFailed || left === 0) {
+      if (hasFailed) process.exitCode = 1;
+      return [...rows, toRow(measured, hasFailed ? "WORSE" : "ok")];
+    }
+    rows.push(toRow(measured, "once more"));
+  }
 }
 
 /** @param {Check} check @returns {Promise<Measured>} */
