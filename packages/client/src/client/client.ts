@@ -3,6 +3,7 @@ import { type AuthorizationError, NotFoundError } from "@junctor/core/errors";
 import type { ListFault, ListPart } from "@junctor/core/fit";
 import type { RawJson } from "@junctor/core/json";
 import {
+  carriedMeta,
   announcedAs,
   declaredExtension,
   everythingRelayable,
@@ -281,7 +282,12 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     call: (operation, context) => {
       const { method, name: tool, arguments: args } = operation;
       if (method === "skills/get" || method === "resources/directory/read")
-        return skills.call(operation, context);
+        return skills.call(operation, (asked, params) =>
+          deadlines.run({ signal: context.signal }, (deadline) => {
+            const meta = carriedMeta(context.meta, context.observation?.traceparent);
+            return send(asked, params, { ...toSpec(deadline), meta });
+          }),
+        );
       if (recorded === undefined || method !== "tools/call") return makeFor(operation, context);
       const trace = (): string | undefined => toTrace(context.meta?.at("traceparent")?.value);
       return recorded({ tool, args, caller: context.caller, trace }, async (tally) => {

@@ -88,8 +88,8 @@ const longMs = 10_000;
 export function createSkills(options: SkillsOptions): {
   readonly skills: ClientSkills;
   readonly kept: KeptList<Skill>;
-  /** Serves `skills/get` and `resources/directory/read`. A folder is given as a whole. */
-  call(operation: Operation, context: CallContext): Promise<Outcome>;
+  /** Serves `skills/get` and `resources/directory/read` by requests of its caller. A folder is given as a whole. */
+  call(operation: Operation, request: PlainRequest): Promise<Outcome>;
   invalidate(): void;
 } {
   const { request, capabilities, readResource, target, clock, onWarning } = options;
@@ -130,18 +130,22 @@ export function createSkills(options: SkillsOptions): {
   const listSkills: ClientSkills["listSkills"] = async (context) =>
     (await (context === undefined ? kept.get() : waitFor(kept.get(), context))).items;
 
-  const get = async (operation: Operation, context?: CallContext): Promise<RawJson> => {
+  const requestOf =
+    (context: CallContext | undefined): PlainRequest =>
+    (method, params) =>
+      request(method, params, { signal: context?.signal });
+  const get = async (operation: Operation, ask: PlainRequest): Promise<RawJson> => {
     if ((await settings()) === undefined) throw new NotFoundError("skill", operation.name);
-    return request(operation.method, toParams(operation), { signal: context?.signal });
+    return ask(operation.method, toParams(operation));
   };
   const getSkill: ClientSkills["getSkill"] = async (uri, context) =>
     // A gateway may know a skill by another URI than the one that was asked for; the entry says by which.
-    toSkill(await get(createOperation("skills/get", uri), context));
+    toSkill(await get(createOperation("skills/get", uri), requestOf(context)));
 
   /** All children of a folder, and the answer that they came in if it can be passed on as it is. */
   const readFolder = async (
     operation: Operation,
-    context?: CallContext,
+    send: PlainRequest,
   ): Promise<{ readonly children: readonly Resource[]; readonly answer: RawJson | undefined }> => {
     const { method, name } = operation;
     if ((await settings())?.directoryRead !== true) throw new NotFoundError("directory", name);
@@ -150,7 +154,7 @@ export function createSkills(options: SkillsOptions): {
     const ask = async (next: RawJson | undefined): Promise<RawJson> => {
       const cursor = next?.at("cursor");
       const params = cursor === undefined ? first : prependMembers(`"cursor":${cursor.text}`, first);
-      const answer = await request(method, params, { signal: context?.signal });
+      const answer = await send(method, params);
       answers.push(answer);
       return answer;
     };
@@ -161,15 +165,15 @@ export function createSkills(options: SkillsOptions): {
     return { children, answer: isWhole ? answers[0] : undefined };
   };
   const readDirectory: ClientSkills["readDirectory"] = async (uri, context) =>
-    (await readFolder(createOperation("resources/directory/read", uri), context)).children;
+    (await readFolder(createOperation("resources/directory/read", uri), requestOf(context))).children;
 
-  const call = async (operation: Operation, context: CallContext): Promise<Outcome> => {
+  const call = async (operation: Operation, ask: PlainRequest): Promise<Outcome> => {
     if (operation.method === "skills/get") {
-      const result = await get(operation, context);
+      const result = await get(operation, ask);
       toSkill(result); // Throws for an entry that cannot be used.
       return { kind: "complete", result };
     }
-    const { children, answer } = await readFolder(operation, context);
+    const { children, answer } = await readFolder(operation, ask);
     const listed = children.flatMap((child, index) => [index === 0 ? "" : ",", definitionOf(child)]);
     return { kind: "complete", result: answer ?? joinJson(['{"resources":[', ...listed, "]}"]) };
   };

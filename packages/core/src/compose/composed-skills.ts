@@ -1,13 +1,14 @@
 import { createSlices } from "../async/index.ts";
 import { NotFoundError, RpcError, rpcCodes, SkillError } from "../errors/index.ts";
-import { RawJson } from "../json/index.ts";
-import { type CacheHints, childrenOf, definitionOf, type Skill, type Resource } from "../mcp/index.ts";
+import { editMembers, RawJson } from "../json/index.ts";
+import { type CacheHints, childrenOf, type Skill, type Resource } from "../mcp/index.ts";
 import {
   type CallContext,
   type CallerInfo,
   Listing,
   type Operation,
   type Outcome,
+  renameOutcome,
 } from "../provider/index.ts";
 import type { Catalog } from "./catalog.ts";
 import type { UriNames } from "./claims.ts";
@@ -98,17 +99,22 @@ export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): Comp
     place: SkillPlace,
     operation: Operation,
     context: CallContext,
-  ): Promise<readonly Resource[] | undefined> => {
+  ): Promise<RawJson | undefined> => {
     const result = await askMember(place, operation, context);
-    if (result !== undefined) return (result.value as { readonly resources: readonly Resource[] }).resources;
+    if (result !== undefined) return result;
     // Of a server that cannot read folders, the lists of its skills say what is in them.
     const { items } = await place.member.provider.list("skills", context);
     const listed = items.filter((skill) => mayRead(skill, place.member, viewFor(context)));
-    return childrenOf(place.ownUri, listed.flatMap(toFiles));
+    const resources = childrenOf(place.ownUri, listed.flatMap(toFiles));
+    return resources && RawJson.fromValue({ resources });
   };
 
+  /** A result under the URIs that callers know. */
+  const toResult = (result: RawJson, { method }: Operation, names: UriNames): Outcome =>
+    renameOutcome({ kind: "complete", result }, method, names.toPublic);
+
   const getSkill = async (operation: Operation, context: CallContext): Promise<Outcome> => {
-    const found: Skill[] = [];
+    const found: Outcome[] = [];
     const view = viewFor(context);
     for (const place of placesOf(operation.name, context)) {
       const { member, ownUri } = place;
@@ -116,28 +122,34 @@ export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): Comp
       const names = namesOf(member, context);
       const result = await askMember(place, operation, context);
       const skill = (result?.value as { readonly skill?: Skill } | undefined)?.skill;
-      if (skill === undefined || names === undefined || !mayRead(skill, member, view)) continue;
-      found.push(toPublic(skill, names));
+      if (result === undefined || skill === undefined || names === undefined) continue;
+      if (mayRead(skill, member, view)) found.push(toResult(result, operation, names));
     }
     const [only, ...others] = found;
     if (only === undefined || others.length > 0) throw new NotFoundError("skill", operation.name);
-    return { kind: "complete", result: RawJson.fromText(`{"skill":${definitionOf(only).text}}`) };
+    return only;
   };
 
   const readDirectory = async (operation: Operation, context: CallContext): Promise<Outcome> => {
     const view = viewFor(context);
-    const found: (readonly Resource[])[] = [];
+    const found: Outcome[] = [];
     for (const place of placesOf(operation.name, context)) {
       const { member } = place;
       const names = namesOf(member, context);
-      const children = names === undefined ? undefined : await readFolder(place, operation, context);
-      const allowed = children?.filter((child) => view.allowsUri(member.name, child.uri)) ?? [];
-      if (names !== undefined && allowed.length > 0)
-        found.push(allowed.map((child) => ({ ...child, uri: names.toPublic(child.uri) })));
+      const result = names === undefined ? undefined : await readFolder(place, operation, context);
+      if (result === undefined || names === undefined) continue;
+      const { resources } = result.value as { readonly resources: readonly Resource[] };
+      const allowed = resources.filter((child) => view.allowsUri(member.name, child.uri));
+      if (allowed.length === 0) continue;
+      const left =
+        allowed.length === resources.length
+          ? result
+          : editMembers(result, { resources: RawJson.fromValue(allowed) });
+      found.push(toResult(left, operation, names));
     }
     const [only, ...others] = found;
     if (only === undefined || others.length > 0) throw new NotFoundError("directory", operation.name);
-    return { kind: "complete", result: RawJson.fromValue({ resources: only }) };
+    return only;
   };
 
   return {

@@ -20,7 +20,17 @@ function received(params: string, isPieced = false): RawJson {
   return message.at("params") as RawJson;
 }
 
-const known = ["name", "uri", "taskId", "arguments", "cursor", "requestState", "inputResponses", "_meta"];
+const known = [
+  "name",
+  "uri",
+  "taskId",
+  "arguments",
+  "cursor",
+  "requestState",
+  "inputResponses",
+  "task",
+  "_meta",
+];
 const reserved = new Set([...known, "requestId", "progressToken"].map((key) => key.toLowerCase()));
 
 /** A key as text, with escapes where none are needed, and keys that objects treat in a way of their own. */
@@ -30,7 +40,7 @@ const unknownKey = fc
       '"__proto__"',
       '"constructor"',
       '""',
-      '"task"',
+      '"tasks"',
       '"n\\u0061mes"',
       '"\\u00e9"',
       '"é"',
@@ -202,4 +212,10 @@ test("large arguments are not copied", () => {
   const pieces = toParams({ ...operation, name: "second" }).written as readonly Uint8Array[];
   const large = pieces.filter(({ length }) => length > 1000);
   expect(large.map(({ buffer }) => buffer === params.bytes.buffer)).toEqual([true]);
+});
+
+test("a task of 2025-11-25 is for each client to begin", () => {
+  const params = received('{"task":{"ttl":1},"name":"add","arguments":{"a":1},"extra":2}');
+  const { text } = toParams(readOperation(methods.get("tools/call")!, params));
+  expect(JSON.parse(text)).toEqual({ name: "add", arguments: { a: 1 }, extra: 2 });
 });

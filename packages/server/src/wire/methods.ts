@@ -1,6 +1,6 @@
 import { andThen, type Awaitable, recover, settled, tryThen } from "@junctor/core/async";
 import { NotFoundError, RpcError, ToolError } from "@junctor/core/errors";
-import { RawJson } from "@junctor/core/json";
+import { editMembers, RawJson } from "@junctor/core/json";
 import {
   assertParamHeaders,
   type CacheHints,
@@ -129,7 +129,7 @@ function createCall(provider: Provider, options: MethodOptions): ServeRow {
       const [name, ref] = openTaskId(id, interaction.seal, wire.caller);
       const work = (): Awaitable<Outcome> => settled(provider.call({ ...operation, name, ref }, context));
       return andThen(recover(work, toUnknownTask), (outcome) =>
-        finish(row.method === "tasks/get" ? toTaskJson(outcome, id) : empty, era),
+        finish(row.method === "tasks/get" ? toTaskJson(outcome, id) : withTaskId(outcome, row, id), era),
       );
     }
     if (row.kind === "completion") takeCompletion(wire.owner ?? wire.caller);
@@ -147,6 +147,12 @@ function createCall(provider: Provider, options: MethodOptions): ServeRow {
 /** How long those who asked may keep a result. Only the contents of a provider can be kept. */
 function hintsOf({ kind }: Method, hints: CacheHints | undefined): CacheHints | undefined {
   return kind === "resource" ? (hints ?? uncached) : undefined;
+}
+
+/** The answer to a request about a task, under the id that the caller has for it. */
+function withTaskId(outcome: Outcome, { method }: Method, id: string): RawJson {
+  const { result } = toComplete(outcome, method);
+  return result.has("taskId") ? editMembers(result, { taskId: RawJson.fromValue(id) }) : result;
 }
 
 /** A task of a tool that is gone is gone too. */
