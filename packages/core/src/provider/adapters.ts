@@ -43,6 +43,16 @@ export function fromFacets(given: OldProvider | Provider): Provider {
   return adapt(given);
 }
 
+/** Makes an object that takes the place of another known as a provider without facets: the other's, with some members changed. */
+export function replaceProvider<T extends object>(
+  object: T,
+  of: OldProvider | Provider,
+  change: (inner: Provider) => Partial<Provider> = () => ({}),
+): T {
+  const inner = fromFacets(of);
+  return Object.defineProperty(object, hidden, { value: { ...inner, ...change(inner) }, enumerable: false });
+}
+
 function adapt(old: OldProvider): Provider {
   const listings = new WeakMap<readonly object[], Listing<object>>();
   const toListing = <T extends object>(items: readonly T[]): Listing<T> => {
@@ -545,20 +555,5 @@ function toOldTasks(provider: Provider): TaskProvider {
             });
           },
         }),
-  };
-}
-
-/** Tasks whose refs tell the tool. */
-export type NamedTasks = TaskProvider & Required<Pick<TaskProvider, "toolOf">>;
-
-/** Calls and tasks of a provider, with refs that tell which tool a task belongs to. */
-export function nameTasks(given: OldProvider): {
-  readonly callTool: OldProvider["callTool"];
-  tasks(): NamedTasks | undefined;
-} {
-  const named = withFacets(fromFacets(given));
-  return {
-    callTool: (call, context) => named.callTool(call, context),
-    tasks: () => named.tasks as NamedTasks | undefined,
   };
 }
