@@ -20,7 +20,7 @@ const chosen = process.argv
   .slice(2)
   .filter((argument) => !["--quick", "--slow", "--tests"].includes(argument));
 
-const total = { passed: 0, failed: 0, tests: 0 };
+const total = { passed: 0, failed: 0, tests: 0, unstable: 0 };
 try {
   if (runSetup()) {
     const checks = [
@@ -35,7 +35,8 @@ try {
       report("tests", performance.now(), { passed: 0, failed: 1 }, "No test was found.\n");
   }
 } finally {
-  console.log(`${total.passed} passed, ${total.failed} failed`);
+  const unstable = total.unstable === 0 ? "" : `, ${total.unstable} unstable files`;
+  console.log(`${total.passed} passed, ${total.failed} failed${unstable}`);
   process.exitCode = total.failed === 0 ? 0 : 1;
 }
 

@@ -20,7 +20,7 @@ const calls = 2000;
 const starts = 11;
 
 if (process.platform !== "linux") {
-  console.error("bench:daemon reads /proc, which only Linux has.");
+  console.error("This bench reads /proc, which only Linux has.");
   process.exit(2);
 }
 

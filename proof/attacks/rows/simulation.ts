@@ -92,7 +92,7 @@ async function run(scale: Scale | `${number}+${number}`): Promise<readonly Line[
 export const row: Row = {
   title: "Deterministic simulation",
   how:
-    "The real classes of the gateway (`Upstream`, `Pool`, `Line`, `Parking`, `SessionTable`, `ResumableStream`, the HTTP endpoint and the client) run on a " +
+    "The real classes of the gateway (`Upstream`, `Pool`, `Connection`, `Parking`, `SessionTable`, `ResumableStream`, the HTTP endpoint and the client) run on a " +
     "virtual clock with virtual processes and wires. A seed decides the config, the calls of five callers of both eras, and the faults: kills, freezes, failed " +
     "starts, broken wires, stalled readers, lost frames, abandoned questions. Checked after each step: a call reaches the server at most once, ends exactly " +
     "once and with its own answer, questions and progress come to their own call only, in order and once; limits of processes, parked calls and sessions " +
