@@ -68,10 +68,10 @@ test("a line that is meant for the replica that had the address before is refuse
   await using from = await openTrunk(secrets.own);
   await using to = await listenTrunk({ listen, keys, id: "ba9876543210", onWarning: () => {} });
   to.serve({ serverNamed: () => createServer(createRegistry(), { name: "it", version: "1" }) });
-  const openLine = (id: string): Promise<Duplex> =>
-    from.openLine({ ...toReplica(to), id }, "it", new AbortController().signal);
-  await expect(openLine("0123456789ab")).rejects.toThrow("404");
-  (await openLine("ba9876543210")).destroy();
+  const openConnection = (id: string): Promise<Duplex> =>
+    from.openConnection({ ...toReplica(to), id }, "it", new AbortController().signal);
+  await expect(openConnection("0123456789ab")).rejects.toThrow("404");
+  (await openConnection("ba9876543210")).destroy();
 });
 
 test("a request of a caller with many groups is passed on", async () => {

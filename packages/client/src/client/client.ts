@@ -42,9 +42,9 @@ import { createConversations } from "./conversations.ts";
 import { createEraCache } from "./era-cache.ts";
 import { answerRequest, capabilitiesOf } from "./handlers.ts";
 import type { KeptList } from "./kept-list.ts";
+import { createLegacyTasks, hasLegacyTasks } from "./legacy-tasks.ts";
 import { type PlainRequest, createLists } from "./lists.ts";
 import { type OpenLink, negotiate } from "./negotiate.ts";
-import { createOldTasks, hasOldTasks } from "./old-tasks.ts";
 import { Visits, answerBy, createOnBehalf, toSpec } from "./on-behalf.ts";
 import { createOperations } from "./operations.ts";
 import { QuestionRouter } from "./question-router.ts";
@@ -82,7 +82,7 @@ export interface Client extends OldProvider, Reads, Apps, AsyncDisposable {
    */
   startTool(name: string, args?: object, options?: CallOptions): Promise<StartedCall>;
   /** For gateways: calls a tool of a 2025-11-25 server as a task of that revision. There only if the server takes such calls. */
-  readonly callOldTask?:
+  readonly callLegacyTask?:
     | ((
         operation: Operation,
         context: CallContext,
@@ -155,7 +155,8 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       asked: (request, asking) =>
         router === undefined
           ? answerRequest(request, handlers, asking).finally(deadlines.hold())
-          : (oldTasks.answer(request, asking) ?? answerBy((ask, by) => router.ask(ask, by), request, asking)),
+          : (legacyTasks.answer(request, asking) ??
+            answerBy((ask, by) => router.ask(ask, by), request, asking)),
     };
     const open: OpenLink = async () => {
       options.onOpen?.();
@@ -230,7 +231,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     },
   });
   const onBehalf = createOnBehalf({ deadlines, conversations, router, visits, ...relays });
-  const oldTasks = createOldTasks({ send, deadlines, clock });
+  const legacyTasks = createLegacyTasks({ send, deadlines, clock });
   const operations = createOperations({
     conversations,
     tools: lists.tools,
@@ -356,7 +357,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       (await (context === undefined ? lists.tools.get() : waitFor(lists.tools.get(), context))).items,
     callTool: callTool as Client["callTool"],
     startTool: (name, args = {}, given = {}) => calls.start(name, args, given),
-    callOldTask: relays !== undefined && hasOldTasks(agreement) ? oldTasks.call : undefined,
+    callLegacyTask: relays !== undefined && hasLegacyTasks(agreement) ? legacyTasks.call : undefined,
     task: (ref) => tasks.task(ref),
     streamTool: (name, args, given) => streamCall((observed) => call(name, args, observed), given),
     get cacheHints() {

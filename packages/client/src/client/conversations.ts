@@ -43,7 +43,7 @@ export interface Conversations extends AsyncDisposable {
   /** The conversation that is on, or the next. */
   get(): Promise<Conversation>;
   readonly send: Send;
-  hear(callerInfo: ConversationEvents): void;
+  hear(listener: ConversationEvents): void;
 }
 
 interface ConversationsOptions {
@@ -66,14 +66,14 @@ export function createConversations(options: ConversationsOptions): Conversation
   const backoff = createBackoff();
   const closing = new AbortController();
   const over = new ClosingSet();
-  const callers: ConversationEvents[] = [];
+  const listeners: ConversationEvents[] = [];
   let current: Promise<Conversation> | undefined;
   let live: Conversation | undefined;
   let agreement: Agreement | undefined;
   let waitMs = 0;
 
   const notified = (notification: Notification): void =>
-    void callers.some((callerInfo) => callerInfo.take(notification));
+    void listeners.some((listener) => listener.take(notification));
   const end = (): void => {
     live = undefined;
     current = undefined;
@@ -100,7 +100,7 @@ export function createConversations(options: ConversationsOptions): Conversation
       live = conversation;
       ({ agreement } = conversation);
       void watch(conversation);
-      if (isRenewal) for (const callerInfo of callers) callerInfo.renewed?.();
+      if (isRenewal) for (const listener of listeners) listener.renewed?.();
       return conversation;
     } catch (error) {
       waitMs = backoff.next();
@@ -154,7 +154,7 @@ export function createConversations(options: ConversationsOptions): Conversation
       live === undefined
         ? next(request[2].stop).then((conversation) => sendIn(conversation, ...request))
         : sendIn(live, ...request),
-    hear: (callerInfo) => void callers.push(callerInfo),
+    hear: (listener) => void listeners.push(listener),
     [Symbol.asyncDispose]: async () => {
       closing.abort(new ClosedError("not_sent", "the client is closed"));
       const last = await current?.catch(() => undefined);

@@ -4,7 +4,7 @@ const maxRemembered = 10_000;
 /** How long after its last question that stayed unanswered a caller is taken for one that answers. */
 const forgivenMs = 10 * 60_000;
 
-/** Which requests of a server ask its callers something, and who left questions unanswered. Shared by all lines to the server. */
+/** Which requests of a server ask its callers something, and who left questions unanswered. Shared by all connections to the server. */
 export class QuestionHabits {
   readonly #asking = new Set<string>();
   /** The protocol lets a server ask during `tools/call`, `prompts/get` and `resources/read`. Quiet calls together have no name. */

@@ -66,10 +66,10 @@ export interface CredentialEvent {
   readonly caller?: string;
 }
 
-/** A token is renewed so long before it ends; one that is good for less than twice that, after half its time. */
+/** Tokens are renewed this long before they expire; short-lived ones at half their life. */
 const earlyMs = 60_000;
 
-/** So long it is believed that a server offers OAuth, or does not. */
+/** How long an answer on whether a server offers OAuth is kept. */
 const offerMs = 300_000;
 
 export function createAuthorizer(options: AuthorizerOptions): Authorizer {

@@ -178,7 +178,7 @@ export type InputLine =
 
 const newline = 0x0a;
 const carriageReturn = 0x0d;
-const nothing = new Uint8Array(0);
+const noBytes = new Uint8Array(0);
 
 /**
  * Cuts a stream of bytes into lines. Works on bytes, so a character may be split anywhere between two chunks, and only
@@ -191,7 +191,7 @@ export class LineSplitter {
   #partial = new Pieces();
   #isSkipping = false;
   /** The last bytes of a line that is skipped. */
-  #tail: Uint8Array = nothing;
+  #tail: Uint8Array = noBytes;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -219,7 +219,7 @@ export class LineSplitter {
   /** The last line, if the stream ended without a line end. */
   flush(): readonly InputLine[] {
     const lines: InputLine[] = [];
-    this.#finish(nothing, lines);
+    this.#finish(noBytes, lines);
     return lines;
   }
 
@@ -238,7 +238,7 @@ export class LineSplitter {
 
   #finishSkipped(last: Uint8Array, lines: InputLine[]): void {
     lines.push({ kind: "skipped", maxBytes: this.#maxBytes, tail: endOf(this.#tail, last) });
-    this.#tail = nothing;
+    this.#tail = noBytes;
   }
 
   #finishWhole(bytes: Uint8Array, lines: InputLine[]): void {
@@ -263,7 +263,7 @@ export class LineSplitter {
     const length = this.#partial.length + piece.length - (endsWithReturn(piece) ? 1 : 0);
     if (length > this.#maxBytes) {
       this.#isSkipping = true;
-      this.#tail = endOf(nothing, piece);
+      this.#tail = endOf(noBytes, piece);
       // A line may begin with a few bytes at the end of a chunk, so its first piece may be too short.
       const head = Buffer.concat([...this.#partial.all, piece], Math.min(length, maxHeadBytes));
       this.#forget();

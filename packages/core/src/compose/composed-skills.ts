@@ -228,7 +228,7 @@ function toFiles({ uri, frontmatter, resources }: Skill): readonly Resource[] {
 function isNotFound(error: unknown): boolean {
   return (
     error instanceof NotFoundError ||
-    // An entry that is none.
+    // Not a valid skill entry.
     error instanceof SkillError ||
     (error instanceof RpcError &&
       [rpcCodes["rpc.invalid_params"], rpcCodes["rpc.method_not_found"], -32_002].includes(error.rpcCode))

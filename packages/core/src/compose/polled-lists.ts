@@ -34,7 +34,7 @@ interface CallerLists {
   readonly underway: Map<ListPart, Asked>;
 }
 
-const nothing: MemberLists = { tools: [], prompts: [], resources: [], templates: [] };
+const nothingListed: MemberLists = { tools: [], prompts: [], resources: [], templates: [] };
 
 /**
  * The lists of a provider that must be asked each time a caller looks. By caller, because lists depend on who asks. When a
@@ -47,7 +47,7 @@ export function createPolledLists(
   const callers = new Map<string | undefined, CallerLists>();
 
   const listsOf = ({ caller }: Pick<CallerInfo, "caller">): CallerLists => {
-    const known = callers.get(caller) ?? { lists: nothing, hints: new Map(), underway: new Map() };
+    const known = callers.get(caller) ?? { lists: nothingListed, hints: new Map(), underway: new Map() };
     callers.delete(caller);
     callers.set(caller, known);
     if (callers.size > maxCallers) callers.delete(callers.keys().next().value);

@@ -51,7 +51,7 @@ export class Filters {
     );
   }
 
-  /** Throws unless a caller may see what an operation is for. A filter may judge a thing by its neighbours, so whole lists are filtered. */
+  /** Whether a caller may see what an operation is for. A filter may judge a thing by its neighbours, so whole lists are filtered. */
   shows({ part, name }: Target, context: CallContext): Awaitable<boolean> {
     switch (part) {
       case undefined:

@@ -10,7 +10,7 @@ const script = new Script("run()");
 let context: Context | undefined;
 
 /**
- * Runs synchronous code for at most so long, and stops it in the middle if need be: even inside one call of a regular
+ * Runs synchronous code with a time limit, and stops it in the middle if need be: even inside one call of a regular
  * expression, which nothing else can interrupt. Costs about 60 µs. The code must leave nothing behind that is broken
  * when half done. Code that was stopped and had not had the processor for most of the time is run again, with more time.
  *

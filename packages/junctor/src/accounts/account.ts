@@ -57,7 +57,7 @@ export interface Account extends AsyncDisposable {
   untilConnected(before: string | undefined, maxMs: number, signal: AbortSignal): Promise<boolean>;
 }
 
-/** A credential that is known is looked up again after so long: another process may have logged the caller out. */
+/** How long a known credential is trusted before it is looked up again: another process may have logged the caller out. */
 const recheckMs = 5000;
 /** How often a call that waits for the person looks into the store, where another process may write. */
 const pollMs = 1000;

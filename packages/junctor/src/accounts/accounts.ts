@@ -12,7 +12,7 @@ interface AccountsOptions {
 
 /** Most callers of one server whose accounts are held at the same time. */
 const maxAccounts = 1024;
-/** An account that was not used for so long is closed; its credential stays in the store. Links to connect it end before. */
+/** An account unused for this long is closed; its credential stays in the store. Links to connect it expire sooner. */
 const idleMs = 11 * 60_000;
 
 /** The accounts of one server that are in use, by the names of their callers. */

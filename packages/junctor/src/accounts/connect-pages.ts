@@ -42,7 +42,7 @@ interface ConnectPagesOptions {
 
 const formBinding = "junctor: form of a link";
 const over =
-  "This link is over, was used before, or is none of this gateway. Call the tool again to get a new one.";
+  "This link has expired, was used before, or was not issued by this gateway. Call the tool again to get a new one.";
 
 /**
  * The pages on which a person connects an account of a caller. A link is no login: its visitor proves to be the caller, sees what will

@@ -76,10 +76,10 @@ export async function findDaemon(options: FindOptions): Promise<FoundDaemon> {
   throw last;
 }
 
-/** Daemons that are killed while they start are started again so often. */
+/** How often a daemon that is killed while it starts is started again. */
 const maxStarts = 3;
 
-/** A daemon that is not there so long after its start is not waited for. */
+/** How long a starting daemon is waited for. */
 const startMs = 1500;
 
 const startNote = ({ folder, hash }: RunPlace): string => join(folder, `starting-${hash}`);

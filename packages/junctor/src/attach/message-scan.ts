@@ -15,7 +15,7 @@ export interface Scanned {
 
 const quote = 0x22;
 const backslash = 0x5c;
-const nothing: Scanned = {
+const nothingScanned: Scanned = {
   id: undefined,
   idAt: undefined,
   method: undefined,
@@ -29,8 +29,8 @@ const nothing: Scanned = {
  */
 export function scanMessage(line: Buffer): Scanned {
   let at = skipSpace(line, 0);
-  if (line[at] === 0x5b) return { ...nothing, isBatch: true };
-  if (line[at] !== 0x7b) return nothing;
+  if (line[at] === 0x5b) return { ...nothingScanned, isBatch: true };
+  if (line[at] !== 0x7b) return nothingScanned;
   let id: string | undefined;
   let idAt: Scanned["idAt"];
   let method: string | undefined;

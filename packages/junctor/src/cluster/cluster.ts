@@ -60,7 +60,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       const known = clients.get(key);
       if (known !== undefined) return known;
       const relays = { capabilities: {}, server };
-      const opening = placement.openLine(replica, server, {
+      const opening = placement.openConnection(replica, server, {
         relays,
         reconnects: false,
         validate: false,

@@ -1,7 +1,7 @@
 import { type Client, connect, type ConnectOptions } from "@junctor/client";
 import { type Clock, sleep, waitFor, createDeferred } from "@junctor/core/async";
 import { ClosedError, ConnectError, StoreError } from "@junctor/core/errors";
-import type { Provider } from "@junctor/core/provider";
+import { replaceProvider } from "@junctor/core/provider";
 import { markRemote } from "./connection-server.ts";
 import type { HeldLease, Membership, Replica } from "./membership.ts";
 import type { Trunk } from "./trunk.ts";
@@ -53,7 +53,8 @@ export class ServerPlacement {
         if (holder === undefined) return this.#start(owned, open, options);
         const find = look === 1 ? membership.find : membership.findAnew;
         const owner = await this.#untilStarted(() => find(holder), options.signal);
-        if (owner !== undefined && holder !== membership.id) return this.openLine(owner, server, options);
+        if (owner !== undefined && holder !== membership.id)
+          return this.openConnection(owner, server, options);
         if (look >= maxLooks)
           throw new ConnectError(server, "the replica that runs it is gone, and its lease is still good");
       }
@@ -61,13 +62,15 @@ export class ServerPlacement {
   }
 
   /** Opens a connection to a server of another replica. It speaks the newest revision, whatever the server itself speaks. */
-  async openLine(replica: Replica, server: string, options: ConnectOptions): Promise<Client> {
+  async openConnection(replica: Replica, server: string, options: ConnectOptions): Promise<Client> {
     // `onOpen` counts starts of the server: a connection starts no process, and a broken connection is no fault of the server.
     const { era: _, onOpen: _start, relays, ...others } = options;
     const signal = options.signal ?? new AbortController().signal;
-    const stream = await this.#options.trunk.openLine(replica, server, signal).catch((error: unknown) => {
-      throw new ConnectError(server, "the replica that runs it cannot be reached", { cause: error });
-    });
+    const stream = await this.#options.trunk
+      .openConnection(replica, server, signal)
+      .catch((error: unknown) => {
+        throw new ConnectError(server, "the replica that runs it cannot be reached", { cause: error });
+      });
     const relaying = relays === undefined ? {} : { relays: { ...relays, tellsCaller: true } };
     return markRemote(await connect({ readable: stream, writable: stream }, { ...others, ...relaying }));
   }
@@ -110,19 +113,20 @@ export class ServerPlacement {
         return refusal === undefined ? call(...given) : Promise.reject(refusal);
       }) as Call;
     const own = {
-      get call() {
-        const { call } = client as Partial<Pick<Provider, "call">>;
-        return call && guarded(async (...given: Parameters<typeof call>) => call(...given));
-      },
       callTool: guarded((...call: Parameters<Client["callTool"]>) => client.callTool(...call)),
-      get callOldTask() {
-        return client.callOldTask && guarded(client.callOldTask);
+      get callLegacyTask() {
+        return client.callLegacyTask && guarded(client.callLegacyTask);
       },
       close,
       [Symbol.asyncDispose]: close,
     };
     // Everything else is the client's own, its getters included.
-    return Object.setPrototypeOf(own, client) as Client;
+    return replaceProvider(Object.setPrototypeOf(own, client) as Client, client, ({ call }) => ({
+      call: (operation, context) => {
+        const refusal = owned.refusal();
+        return refusal === undefined ? call(operation, context) : Promise.reject(refusal);
+      },
+    }));
   }
 }
 

@@ -50,7 +50,7 @@ export interface Trunk extends AsyncDisposable {
   /** Ends all connections to replicas that are gone: those of a stopped process would never end. */
   cutGone(isGone: (id: string) => Promise<boolean>): Promise<void>;
   /** Opens a connection to a server of another replica. */
-  openLine(replica: Replica, server: string, signal: AbortSignal): Promise<Duplex>;
+  openConnection(replica: Replica, server: string, signal: AbortSignal): Promise<Duplex>;
 }
 
 interface TrunkOptions {
@@ -139,7 +139,7 @@ export async function listenTrunk({ listen, keys, id, onWarning }: TrunkOptions)
       work = { ...work, ...more };
     },
     request: ask,
-    openLine: async (replica, server, signal) => {
+    openConnection: async (replica, server, signal) => {
       const path = `/connection/${encodeURIComponent(server)}`;
       const headers = { connection: "Upgrade", upgrade: connectionProtocol, [replicaHeader]: replica.id };
       const asked = await ask(replica, { path, headers, signal });

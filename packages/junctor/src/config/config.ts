@@ -79,7 +79,7 @@ export interface ServerConfig {
   readonly tasks: "hold" | "relay";
   /** Most connections of a server that is not shared; 8. */
   readonly maxConnections: number;
-  /** Lazy only: stopped after so long without use. */
+  /** Lazy servers only: stopped after this long without use. */
   readonly idleStopMs: number | undefined;
   /** Globs on the server's own tool names; none means all. */
   readonly allow: readonly string[];
@@ -216,7 +216,7 @@ export interface GatewayConfig {
         readonly file: string;
         readonly maxBytes?: number;
         readonly keep?: number;
-        /** For so long a file is kept from other callers' records; 1 where there are keys, else 0. */
+        /** How many days a file is protected from the records of other callers; 1 where there are keys, else 0. */
         readonly keepDays?: number;
         /** What becomes of a call whose record cannot be written; `closed`: it is refused. */
         readonly onFailure?: "closed" | "open";
@@ -250,7 +250,7 @@ export interface GatewayConfig {
     | "stderr"
     | undefined;
   readonly log: { readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent" };
-  /** `idleMs`: the daemon of `junctor attach` ends after so long without a client; 15 min. Read at its start only. */
+  /** `idleMs`: how long the daemon of `junctor attach` runs without a client; 15 min. Read at its start only. */
   readonly daemon: { readonly idleMs: number };
   /** Most that one caller may hold; read at the start only. */
   readonly perCaller: CallerLimits;

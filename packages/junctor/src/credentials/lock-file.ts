@@ -5,7 +5,7 @@ import { type Clock, sleep } from "@junctor/core/async";
 /** How often it is tried again while another process holds a lock. */
 const pollMs = 40;
 
-/** The holder of a lock says so often that it is alive; one that has not for so long was killed. */
+/** A lock is touched every `signMs`; untouched for `staleMs` means that its process died. */
 const signMs = 3000;
 const staleMs = 15_000;
 

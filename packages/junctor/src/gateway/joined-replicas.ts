@@ -46,7 +46,7 @@ export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, resu
       if (found === undefined) return undefined;
       let server = servers.get(found);
       if (server === undefined) {
-        const provider = "config" in found ? toLineProvider(found, changes) : found;
+        const provider = "config" in found ? toConnectionProvider(found, changes) : found;
         servers.set(found, (server = createConnectionServer(provider, info, onError)));
       }
       return server;
@@ -55,7 +55,7 @@ export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, resu
 }
 
 /** A server with the changes that are its own: the composition of all servers reports those of all. */
-function toLineProvider(
+function toConnectionProvider(
   { config: { name }, provider }: GatewayServer,
   changes: ChangeSource<Change>,
 ): Provider {

@@ -35,7 +35,7 @@ export function readLedger(): readonly LedgerEntry[] {
   try {
     return JSON.parse(text) as readonly LedgerEntry[];
   } catch {
-    throw new SpliceError(ledgerFile(), "it is no JSON: mend it, or remove it; the backups are beside it");
+    throw new SpliceError(ledgerFile(), "it is not valid JSON: fix or delete it; the backups are beside it");
   }
 }
 

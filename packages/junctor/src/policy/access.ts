@@ -91,7 +91,7 @@ interface Rules {
 export function createAccess(first: GatewayConfig, options: AccessOptions): Access {
   const { catalog, unnamed, servers } = options;
   let byCaller = options.rules;
-  const viewBy = (caller: CallerInfo, policy: Policy = nothing, rulesHere = byCaller): View =>
+  const viewBy = (caller: CallerInfo, policy: Policy = denyAll, rulesHere = byCaller): View =>
     catalog.viewFor(caller, rulesHere === undefined ? policy : rulesHere.narrow(policy, caller.identity));
   const proof = createProof(first, options);
   /** Whether a public name, or a `server__uri`, is of one server. */
@@ -254,7 +254,7 @@ export function toNaming({ separator }: GatewayConfig): Naming {
 
 /** Callers of one kind see the same lists. */
 export interface CallerKinds {
-  /** Which callers have lines of their own at some server, on which they may see other lists than the rest. */
+  /** Which callers have connections of their own to some server, on which they may see other lists than the rest. */
   owners: "all" | "askable" | "none";
   /** Whether a server may list other things for a caller that declares an extension. */
   hasVariants: boolean;
@@ -263,7 +263,7 @@ export interface CallerKinds {
   readonly of: (caller: CallerInfo) => unknown;
 }
 
-/** Kinds of callers: by their era, what they offer and declare, and by who they are where they have lines of their own. */
+/** Kinds of callers: by their era, what they offer and declare, and by who they are where they have connections of their own. */
 export function createCallerKinds(): CallerKinds {
   const kinds: CallerKinds = {
     owners: "none",
@@ -292,4 +292,4 @@ const ownReadTools: ReadonlySet<string> = new Set([
 const orAll = (allow: readonly string[]): readonly string[] | undefined =>
   allow.length === 0 ? undefined : allow;
 
-const nothing: Policy = () => false;
+const denyAll: Policy = () => false;

@@ -117,7 +117,7 @@ export function toLocalConfig(name: string): readonly ServerConfig[] {
   return parseConfigValue(config, { file: name, env: {} }).servers;
 }
 
-/** The health of a server that has no line of its own that could fail. */
+/** The health of a server without a connection that could fail. */
 export const alwaysUp: Health = {
   kind: "up",
   since: 0,

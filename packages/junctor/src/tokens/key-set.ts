@@ -11,13 +11,13 @@ interface KeySetOptions {
   readonly onTrouble: (error: unknown) => void;
 }
 
-/** Keys are renewed in the background after so long. */
+/** How old keys get before they are renewed in the background. */
 const freshMs = 10 * 60_000;
-/** Keys that could not be renewed are good for so long: an issuer that is down must not send its callers away. */
+/** How long keys that could not be renewed stay valid: an issuer that is down must not lock its callers out. */
 const maxAgeMs = 24 * 3_600_000;
-/** A key id that is not known makes the keys be fetched, so often at most: each stranger can make up a new one. */
+/** Unknown key ids trigger a fetch at most this often: anybody can make one up. */
 const unknownEveryMs = 30_000;
-/** After a failure the issuer is left alone for so long. */
+/** Pause after a failed fetch. */
 const retryMs = 1000;
 
 /** The keys of one issuer. The library's own remote key set fails as soon as it is stale and the issuer is down. */

@@ -24,7 +24,7 @@ export interface Audience {
   readonly extensions: Declared;
 }
 
-const nothing = toRelayable({}, newestModernRevision);
+const nothingRelayable = toRelayable({}, newestModernRevision);
 const everything = toRelayable(everythingRelayable, newestModernRevision);
 
 /** Facts about the server, from the connection for everyone once that is up. */
@@ -66,7 +66,7 @@ export class Audiences {
     this.#opened = Object.keys(config.extensions);
     this.everyone =
       config.launch.kind === "http"
-        ? { ...shared, era: undefined, declares: nothing }
+        ? { ...shared, era: undefined, declares: nothingRelayable }
         : { ...shared, era: config.era, declares: everything };
   }
 
@@ -105,7 +105,7 @@ export class Audiences {
     if (isEveryones) return this.everyone;
     const era = isSpoken ? "modern" : "legacy";
     const ofAll = extensions.key === "" ? undefined : caller.caller;
-    return this.#intern({ owner: undefined, era, declares: nothing, extensions, holder: ofAll });
+    return this.#intern({ owner: undefined, era, declares: nothingRelayable, extensions, holder: ofAll });
   }
 
   /** Each caller stays with one of several processes. */

@@ -66,9 +66,9 @@ export class ConnectionQueue<Need, Connection> {
   }
 
   /** Gives a connection that became free to the first call that can use it, in the same moment: no later call comes before it. */
-  serve(lineFor: (need: Need) => Connection | undefined): void {
+  serve(connectionFor: (need: Need) => Connection | undefined): void {
     for (const waiting of this.#waiting) {
-      const connection = lineFor(waiting.need);
+      const connection = connectionFor(waiting.need);
       if (connection !== undefined) waiting.take(connection);
     }
   }

@@ -52,7 +52,7 @@ export class Connection implements AsyncDisposable {
     return this.#health;
   }
 
-  /** The client, while it is up: for those in a hurry. */
+  /** The client if it is up; does not wait. */
   get client(): Client | undefined {
     return this.#client;
   }

@@ -39,7 +39,7 @@ export function createOpenServer(
   const shared = {
     clientInfo: { name: "junctor", version: packageVersion },
     onWarning: (text: string) => warnStill(text),
-    // The gateway tells these once for each server, not once for each line to it.
+    // The gateway tells these once for each server, not once for each connection.
     onListFault: () => {},
     onLog: ({ level, data }: { readonly level: string; readonly data: unknown }) =>
       log.debug({ server: name, level, data }, "log message of a server"),

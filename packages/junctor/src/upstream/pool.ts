@@ -70,7 +70,7 @@ export class Pool implements AsyncDisposable {
   }
 
   /** The connection for a caller's lists; it is opened if there is none and there may be one more. */
-  lineFor(caller: CallerInfo): PooledConnection {
+  connectionFor(caller: CallerInfo): PooledConnection {
     if (this.#isExclusive) return this.everyone;
     const pooled = this.find(caller) ?? this.#open(this.#audienceOf(caller)) ?? this.everyone;
     if (caller.session !== undefined) pooled.sessions.add(caller.session);
@@ -146,8 +146,8 @@ export class Pool implements AsyncDisposable {
         listeners.onListed(pooled, changed);
         if (isEveryone && changed.length > 0) this.#refreshOthers(changed);
       },
-      isInVain: (pooled) => this.#isTrial(pooled) && isModern(pooled),
-      onInVain: (pooled) => this.#giveUpLegacy(pooled),
+      isWrongEra: (pooled) => this.#isTrial(pooled) && isModern(pooled),
+      onWrongEra: (pooled) => this.#giveUpLegacy(pooled),
       find: (caller) => this.find(caller),
     });
   }

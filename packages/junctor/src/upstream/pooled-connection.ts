@@ -52,9 +52,9 @@ interface PooledConnectionOptions extends ConnectionNews {
   readonly twin: (() => Listed) | undefined;
   readonly clock: Clock;
   readonly createConnection: CreateConnection;
-  /** Whether the connection came up in vain, because it does not speak the era it was opened for. */
-  readonly isInVain: (pooled: PooledConnection) => boolean;
-  readonly onInVain: (pooled: PooledConnection) => void;
+  /** Whether the server answered in another era than the one the connection was opened for. */
+  readonly isWrongEra: (pooled: PooledConnection) => boolean;
+  readonly onWrongEra: (pooled: PooledConnection) => void;
   /** The connection a caller uses, if there is one now. */
   readonly find: (caller: CallerInfo) => PooledConnection | undefined;
 }
@@ -88,7 +88,7 @@ export function createPooledConnection(
       pooled.client = client;
     },
     onUp: (client) => {
-      if (options.isInVain(pooled)) return options.onInVain(pooled);
+      if (options.isWrongEra(pooled)) return options.onWrongEra(pooled);
       if (options.lists) void keeper.begin(client);
       pooled.watches.renew(client);
       options.onUp(pooled, client);

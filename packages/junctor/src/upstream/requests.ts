@@ -108,7 +108,7 @@ export class Requests {
     const attempt = { client, pooled, operation, context };
     if (pooled === pool.everyone) return this.#attempt(attempt);
     const { owner, declares } = pooled.audience;
-    // A connection that callers share on which nothing can be asked needs no lease: it is only kept open meanwhile.
+    // A connection that callers share on which nothing can be asked needs no loan: it is only kept open meanwhile.
     if (owner !== undefined || declares.key !== "" || pooled.isEnding)
       return this.#callLater(operation, context);
     const release = pool.keep(pooled);

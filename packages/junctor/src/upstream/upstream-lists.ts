@@ -94,7 +94,7 @@ export class UpstreamLists {
   #beginListingOn(caller: CallerInfo, part: ListPart): Promise<unknown> | undefined {
     const { everyone } = this.#pool;
     if (everyone.client === undefined) return undefined;
-    const pooled = this.#pool.lineFor(caller);
+    const pooled = this.#pool.connectionFor(caller);
     if (pooled === everyone || pooled.lists.isListed) return refresh(pooled);
     const until = this.#waitsUntil.get(pooled) ?? this.#clock.now() + ownListMs;
     this.#waitsUntil.set(pooled, until);

@@ -309,7 +309,7 @@ export class Upstream implements Provider, AsyncDisposable {
   #isHosted({ method, name }: Operation, context: CallContext): boolean {
     if (context.capabilities.extensions === undefined || method !== "tools/call" || !knowsTasks(context))
       return false;
-    if (this.pool.find(context)?.client?.callOldTask === undefined) return false;
+    if (this.pool.find(context)?.client?.callLegacyTask === undefined) return false;
     const isTask = taskSupportOf(this.listedFor(context).tools, name) !== undefined;
     return isTask && this.#taskConnections.refusal(context) === undefined;
   }
@@ -324,8 +324,8 @@ export class Upstream implements Provider, AsyncDisposable {
       return provider.call(operation, context);
     }
     const declares = context.capabilities.extensions !== undefined && knowsTasks(context);
-    const callOldTask = client.callOldTask?.bind(client);
-    if (callOldTask === undefined) {
+    const callLegacyTask = client.callLegacyTask?.bind(client);
+    if (callLegacyTask === undefined) {
       // The replica of its process counts the tasks.
       if (!declares || isRemote(client)) return provider.call(operation, context);
       return this.#taskConnections.call(context, (able) => provider.call(operation, able));
@@ -335,7 +335,7 @@ export class Upstream implements Provider, AsyncDisposable {
     if (support === "required" && refused !== undefined) throw refused;
     const isTask = support === "required" || (support === "optional" && declares && refused === undefined);
     if (!isTask) return provider.call(operation, context);
-    return this.#taskConnections.call(context, (able) => callOldTask(operation, able));
+    return this.#taskConnections.call(context, (able) => callLegacyTask(operation, able));
   }
 
   async #watchOn(

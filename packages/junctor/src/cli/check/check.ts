@@ -110,7 +110,7 @@ function terminal(): { readonly columns: number | undefined; readonly hasColors:
   return { columns: isTTY ? columns : undefined, hasColors: isTTY && process.stdout.hasColors() };
 }
 
-/** Servers that show no sign of progress for so long, and are the last ones, are not waited for any longer. */
+/** When only servers are left that made no progress for this long, the check ends without them. */
 const stillMs = 15_000;
 
 /** How often servers are looked at that are not known yet. */

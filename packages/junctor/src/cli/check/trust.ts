@@ -159,13 +159,16 @@ function toNext(before: Lock, listed: readonly ListedDefinitions[], all: ConfigF
   return next;
 }
 
-const nothing: Approved = new Map();
+const nothingApproved: Approved = new Map();
 
 /** Prints what differs, server by server. Gives how many definitions do. */
 async function showDiff(before: Lock, next: Lock): Promise<number> {
   let count = 0;
   for (const server of [...new Set([...before.keys(), ...next.keys()])].toSorted()) {
-    const changes = diffDefinitions(before.get(server) ?? nothing, next.get(server) ?? nothing);
+    const changes = diffDefinitions(
+      before.get(server) ?? nothingApproved,
+      next.get(server) ?? nothingApproved,
+    );
     if (changes.length === 0) continue;
     count += changes.length;
     await print(`${toSafeLine(server)}\n`);

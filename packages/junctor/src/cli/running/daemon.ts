@@ -48,7 +48,7 @@ export const daemon: Command = {
     checkPlaces(file, config, parsed.has("unsafe-config"));
     const log = createKeptLog(createFileLog(config.log.level, daemonLogOf(place)), systemClock);
     process.on("unhandledRejection", (reason) =>
-      log.error({ error: describeError(reason) }, "something failed unheard"),
+      log.error({ error: describeError(reason) }, "unhandled rejection"),
     );
     const idleMs = parsed.has("keep") ? undefined : config.daemon.idleMs;
     const isTrusted = parsed.has("unsafe-config");

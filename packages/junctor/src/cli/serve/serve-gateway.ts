@@ -63,7 +63,7 @@ export async function serveGateway(plan: ServePlan, surroundings: Surroundings):
   const unnamed = transport === "http" && !isOpen(config) ? "refused" : "trusted";
   // A user's middleware may forget to catch something; that is its own call's trouble and no other's.
   process.on("unhandledRejection", (reason) =>
-    log.error({ error: describeError(reason) }, "something failed unheard"),
+    log.error({ error: describeError(reason) }, "unhandled rejection"),
   );
   await using observed = observe({ config, transport, log, file, worker });
   const claimed = createDeferred<void>();

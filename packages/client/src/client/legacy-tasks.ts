@@ -17,14 +17,14 @@ import { answerBy, toSpec } from "./on-behalf.ts";
 /** Tells which task a message of a server is about (2025-11-25, tasks). */
 const relatedTask = "io.modelcontextprotocol/related-task";
 
-interface OldTasksOptions {
+interface LegacyTasksOptions {
   readonly send: Send;
   readonly deadlines: Deadlines;
   readonly clock: Clock;
 }
 
 /** Calls of tools as tasks of 2025-11-25, which are another protocol than those of SEP-2663. */
-interface OldTasks {
+interface LegacyTasks {
   /** Calls a tool as a task, asks its caller what it asks, and resolves with its result. Giving it up cancels the task. */
   call(operation: Operation, context: CallContext): Promise<Extract<Outcome, { readonly kind: "complete" }>>;
   /** Answers a question that belongs to a task; undefined for any other. */
@@ -38,7 +38,7 @@ const maxLookMs = 10_000;
 const cancelMs = 2000;
 
 /** Whether a server takes calls of tools as tasks of 2025-11-25. */
-export function hasOldTasks({ mode, capabilities }: Agreement): boolean {
+export function hasLegacyTasks({ mode, capabilities }: Agreement): boolean {
   if (mode.kind !== "legacy" || mode.revision !== "2025-11-25") return false;
   const { tasks } = capabilities as ServerCapabilities & {
     readonly tasks?: { readonly requests?: { readonly tools?: { readonly call?: unknown } } };
@@ -46,7 +46,7 @@ export function hasOldTasks({ mode, capabilities }: Agreement): boolean {
   return typeof tasks?.requests?.tools?.call === "object";
 }
 
-export function createOldTasks({ send, deadlines, clock }: OldTasksOptions): OldTasks {
+export function createLegacyTasks({ send, deadlines, clock }: LegacyTasksOptions): LegacyTasks {
   /** The callers of the tasks that run, by the server's ids. */
   const callers = new Map<string, AskCaller>();
   /** Calls whose tasks have no id yet: a question may come before it. */
