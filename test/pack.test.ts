@@ -166,6 +166,18 @@ describe("alone in an empty project", () => {
   });
 });
 
+test("a tool author installs at most 3 MB, without a schema library", () => {
+  const project = mkdtempSync(join(folder, "size-"));
+  installPacked(project, [], "@junctor/server");
+  const sizeOf = (path: string): number =>
+    statSync(path).isDirectory()
+      ? readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0)
+      : statSync(path).size;
+  const bytes = sizeOf(join(project, "node_modules"));
+  expect(bytes).toBeGreaterThan(200 * 1024);
+  expect(bytes).toBeLessThanOrEqual(3 * 1024 * 1024);
+});
+
 // A server on stdio is started once for each conversation, so what it loads is waited for every time.
 test("a server on stdio loads at most 300 KB of JavaScript, and nothing but core and server", () => {
   const project = mkdtempSync(join(folder, "loads-"));
