@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { listenForCallback } from "./browser.ts";
+import { listenForCallback } from "../../packages/junctor/src/cli/terminal/browser.ts";
 
 async function listen(port = 0): ReturnType<typeof listenForCallback> {
   const listener = await listenForCallback(port);

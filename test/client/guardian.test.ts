@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createGuardian } from "./guardian.ts";
+import { createGuardian } from "../../packages/client/src/child/guardian.ts";
 
 /** A helper that is given no reason to stay, and how often it is started. The clock moves on at each look at it. */
 function start(stepMs: number): { readonly looks: () => number; readonly release: () => void } {
