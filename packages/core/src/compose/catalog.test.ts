@@ -15,7 +15,7 @@ import { definitionOf, fromDefinition } from "../mcp/definition.ts";
 import type { Tool } from "../mcp/types.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Collision } from "./claims.ts";
-import { everything } from "./view.ts";
+import { allowAll } from "./view.ts";
 
 interface Made {
   readonly catalog: Catalog;
@@ -61,7 +61,7 @@ describe("names", () => {
       }),
     );
     const { catalog } = make(createSource("big", { tools: watched }));
-    const view = catalog.viewFor(callerNamed("ann"), everything);
+    const view = catalog.viewFor(callerNamed("ann"), allowAll);
     expect(view.toolClaims.get("big__tool7")).toMatchObject({ server: "big", ownName: "tool7" });
     expect(looks).toBe(0);
     expect(view.tools[7]).toMatchObject({ name: "big__tool7", description: "text" });

@@ -20,7 +20,7 @@ import { createComposition } from "./composition.ts";
 import type { Member } from "./member.ts";
 import { assertNamespaces, defaultNaming, type Naming, prefixOf, qualify } from "./namespace.ts";
 import { createPolledLists, type OnListError } from "./polled-lists.ts";
-import { everything } from "./view.ts";
+import { allowAll } from "./view.ts";
 
 export interface ComposeOptions extends Partial<Naming> {
   /**
@@ -67,7 +67,7 @@ export function compose(
   );
   const composition = createComposition({
     catalog,
-    viewFor: (caller) => catalog.viewFor(caller, everything),
+    viewFor: (caller) => catalog.viewFor(caller, allowAll),
     triesAll: true,
     offers: (caller) => offersOf(all, caller),
     onChange: (listener) => listenToAll(all, listener),

@@ -13,4 +13,4 @@ export {
   unqualified,
 } from "./namespace.ts";
 export { createPolledLists } from "./polled-lists.ts";
-export { everything, type Policy, type View } from "./view.ts";
+export { allowAll, type Policy, type View } from "./view.ts";

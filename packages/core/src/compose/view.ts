@@ -101,14 +101,14 @@ export function assertUriScopes(
 }
 
 /** Leaves everything. */
-export const everything: Policy = () => true;
+export const allowAll: Policy = () => true;
 
 /** The part of a catalog that a policy allows. A thing that is not in the lists cannot be found by name either. */
 export function createView(snapshot: Snapshot, policy: Policy, { separator, showsViews }: ViewOptions): View {
   const mayUse = (server: string, uri: string): boolean => {
     if (snapshot.withholds.get(server)?.(uri) === true) return false;
     return (
-      policy === everything ||
+      policy === allowAll ||
       spellingsOf(uri).every((spelling) => policy(`${server}${separator}${spelling}`, spelling))
     );
   };

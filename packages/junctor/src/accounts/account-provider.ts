@@ -10,7 +10,7 @@ import {
   withFacets,
 } from "@junctor/core/provider";
 import { connectTool } from "../catalog/index.ts";
-import { everything, type Upstream } from "../upstream/index.ts";
+import { offersAll, type Upstream } from "../upstream/index.ts";
 import type { AccountGuard } from "./account-guard.ts";
 import type { Accounts } from "./accounts.ts";
 
@@ -42,7 +42,7 @@ export function createAccountProvider({ accounts, guard }: AccountProviderOption
     },
     watch: (target, context, listener) =>
       guard.use(context, (upstream) => upstream.watch(target, context, listener)),
-    offers: () => everything,
+    offers: () => offersAll,
   });
   return Object.defineProperty(provider, "cacheHints", { value: hints });
 }

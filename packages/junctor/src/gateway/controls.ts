@@ -4,7 +4,7 @@ import {
   type Catalog,
   type Collision,
   describeCollision,
-  everything,
+  allowAll,
   type View,
 } from "@junctor/core/compose";
 import type { Caller, Server } from "@junctor/core/mcp";
@@ -108,7 +108,7 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
     bar(caller, isRevoked);
     void others?.change(caller, isRevoked);
   };
-  const viewOfAll = (): View => catalog.viewFor(anyone, everything);
+  const viewOfAll = (): View => catalog.viewFor(anyone, allowAll);
   const seen = new SeenCallers(() => options.clock.date());
   return {
     status: () => {

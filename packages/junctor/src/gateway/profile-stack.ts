@@ -1,4 +1,4 @@
-import { type Catalog, everything, type View } from "@junctor/core/compose";
+import { type Catalog, allowAll, type View } from "@junctor/core/compose";
 import {
   fromFacets,
   latest,
@@ -96,7 +96,7 @@ function createServerOf(rename: ProfileConfig["rename"], catalog: Catalog): Serv
   const oldNames = new Map(Object.entries(rename).map(([old, name]) => [name, old]));
   return ({ name }, caller) => {
     const listed = oldNames.get(name) ?? name;
-    const claim = catalog.viewFor(caller, everything).toolClaims.get(listed);
+    const claim = catalog.viewFor(caller, allowAll).toolClaims.get(listed);
     if (claim !== undefined) return { server: claim.server, ownName: name === listed ? claim.ownName : name };
     return { server: "gateway", ownName: name };
   };

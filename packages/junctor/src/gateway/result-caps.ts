@@ -1,4 +1,4 @@
-import { anyone, type Catalog, everything } from "@junctor/core/compose";
+import { anyone, type Catalog, allowAll } from "@junctor/core/compose";
 import { withMiddleware, type OldProvider } from "@junctor/core/provider";
 import type { GatewayConfig, ProfileConfig } from "../config/index.ts";
 import { type CapOf, toCapOf, type BudgetOptions, withBudget } from "../context/index.ts";
@@ -31,7 +31,7 @@ export function createCaps(
   return (tool) => {
     const cap = own?.(tool);
     if (cap !== undefined) return cap;
-    const claim = catalog.viewFor(anyone, everything).toolClaims.get(tool);
+    const claim = catalog.viewFor(anyone, allowAll).toolClaims.get(tool);
     return claim && ofServers.get(claim.server)?.(claim.ownName);
   };
 }

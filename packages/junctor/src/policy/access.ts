@@ -3,7 +3,7 @@ import {
   type Catalog,
   type ReservedFor,
   type Naming,
-  everything,
+  allowAll,
   type Policy,
   type View,
 } from "@junctor/core/compose";
@@ -96,7 +96,7 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
   const proof = createProof(first, options);
   /** Whether a public name, or a `server__uri`, is of one server. */
   const isOf: OfServer = (server, separator) => (name) => {
-    const { toolClaims, promptClaims } = catalog.viewFor(anyone, everything);
+    const { toolClaims, promptClaims } = catalog.viewFor(anyone, allowAll);
     const owner = toolClaims.get(name) ?? promptClaims.get(name);
     if (owner !== undefined) return owner.server === server;
     // What a server lists to one caller is in no list for all. A URI has a colon, and a name of a tool has none.
@@ -129,7 +129,7 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
   /** Whose credential a call is made with; undefined where the config says of no server that it has one. */
   const credentialOf = (tool: string, context: CallContext): AuditRecord["credential"] => {
     if (rules.credentials.size === 0) return undefined;
-    const owner = catalog.viewFor(context, everything).toolClaims.get(tool) ?? namedOwner(tool);
+    const owner = catalog.viewFor(context, allowAll).toolClaims.get(tool) ?? namedOwner(tool);
     return owner && rules.credentials.get(owner.server);
   };
   return {
@@ -153,7 +153,7 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
     mayUse: (mount, caller) => policyAt(rules, mount, caller) !== undefined,
     boundTo: (caller) => rules.config.keys.find(({ name }) => name === caller)?.profiles,
     ownerOf: ({ part, name }, context) => {
-      const view = catalog.viewFor(context, everything);
+      const view = catalog.viewFor(context, allowAll);
       if (part === undefined) {
         const owner = servers().find(({ config }) => opensMethod(config, name));
         return owner && { server: owner.config.name };
@@ -164,7 +164,7 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
     },
     isReadOnly: ({ part, method, name }, context) => {
       if (part !== undefined && method !== "tools/call") return true;
-      const claim = catalog.viewFor(context, everything).toolClaims.get(name);
+      const claim = catalog.viewFor(context, allowAll).toolClaims.get(name);
       return claim === undefined ? ownReadTools.has(name) : claim.item.annotations?.readOnlyHint === true;
     },
     describe: (call, context, ownName) => {

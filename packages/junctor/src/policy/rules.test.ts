@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
-import { everything } from "../../../core/src/compose/view.ts";
+import { allowAll } from "../../../core/src/compose/view.ts";
 import { ConfigError } from "../../../core/src/errors/config-error.ts";
 import type { Caller } from "../../../core/src/mcp/caller.ts";
 import { toAgreedPart } from "../config/agreed-part.ts";
@@ -66,7 +66,7 @@ describe("rules", () => {
       { file: "f", env: {} },
     );
     const rules = (await compileRules(config, "f"))!;
-    const mayUse = (at: CallerRules, name: string): boolean => at.narrow(everything, undefined)(name, name);
+    const mayUse = (at: CallerRules, name: string): boolean => at.narrow(allowAll, undefined)(name, name);
     expect(mayUse(rules.at("review"), "a__read")).toBe(true);
     expect(mayUse(rules.at("review"), "a__delete")).toBe(false);
     expect(mayUse(rules.at("review"), "b__read")).toBe(false);
@@ -132,8 +132,8 @@ describe("rules", () => {
         async (given, groups, hasScope) => {
           const rules = await compile(given);
           const who = caller({ groups, scopes: hasScope ? ["s"] : [] });
-          const policy = rules.narrow(everything, who);
-          expect(rules.narrow(everything, { ...who })).toBe(policy);
+          const policy = rules.narrow(allowAll, who);
+          expect(rules.narrow(allowAll, { ...who })).toBe(policy);
           for (const name of ["a__x", "a__y", "b__x", "b__y"]) {
             const { kind } = rules.decide(who, name);
             expect(policy(name)).toBe(kind !== "deny");

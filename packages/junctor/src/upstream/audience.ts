@@ -25,7 +25,7 @@ export interface Audience {
 }
 
 const nothingRelayable = toRelayable({}, newestModernRevision);
-const everything = toRelayable(everythingRelayable, newestModernRevision);
+const allRelayable = toRelayable(everythingRelayable, newestModernRevision);
 
 /** Facts about the server, from the connection for everyone once that is up. */
 interface ServerEras {
@@ -67,7 +67,7 @@ export class Audiences {
     this.everyone =
       config.launch.kind === "http"
         ? { ...shared, era: undefined, declares: nothingRelayable }
-        : { ...shared, era: config.era, declares: everything };
+        : { ...shared, era: config.era, declares: allRelayable };
   }
 
   /** Whether every caller uses the connection for everyone, whatever its server speaks. */
@@ -92,7 +92,7 @@ export class Audiences {
     const holder = caller.caller ?? owner;
     if (sharing !== "shared") {
       // A modern request declares its caller's capabilities; a legacy process gets them once, at the handshake.
-      const declares = launch.kind === "command" && !isLegacy ? everything : relayable;
+      const declares = launch.kind === "command" && !isLegacy ? allRelayable : relayable;
       const era = isLegacy ? "legacy" : "modern";
       return this.#intern({ owner, era, declares, extensions, holder });
     }
@@ -114,7 +114,7 @@ export class Audiences {
     if (instances === 1) return this.everyone;
     const number = this.#numberOf(ownerOf(caller)) % instances;
     if (number === 0) return this.everyone;
-    return this.#intern({ ...shared, owner: number, holder: number, era, declares: everything });
+    return this.#intern({ ...shared, owner: number, holder: number, era, declares: allRelayable });
   }
 
   #numberOf(owner: object | string): number {

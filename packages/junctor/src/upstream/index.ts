@@ -11,4 +11,4 @@ export type { PooledConnection } from "./pooled-connection.ts";
 export { StartSlots } from "./start-slots.ts";
 export { isTelling, lastWordsOf, toReason, withLastWords } from "./to-reason.ts";
 export { hideText } from "./to-upstream-error.ts";
-export { everything, Upstream, type UpstreamChange } from "./upstream.ts";
+export { offersAll, Upstream, type UpstreamChange } from "./upstream.ts";

@@ -23,7 +23,7 @@ const partsOf: { readonly [Kind in ListKind]: readonly ListPart[] } = {
 };
 
 /** A server that is up, and its lists that are being fetched. */
-interface Listing {
+interface ListedServer {
   readonly client: Client;
   /** To be listed, once more if it is underway. */
   readonly outdated: Set<ListPart>;
@@ -61,7 +61,7 @@ export class ListKeeper {
   readonly #askedAt = new Map<ListPart, number>();
   /** Lists that the server said have changed: that is announced to callers even if the list looks the same. */
   readonly #announced = new Set<ListPart>();
-  #listing: Listing | undefined;
+  #listing: ListedServer | undefined;
 
   constructor(options: ListKeeperOptions) {
     this.#options = options;
@@ -75,7 +75,7 @@ export class ListKeeper {
   /** A server came up: everything is listed. Resolves when that is done, for better or worse. */
   begin(client: Client): Promise<void> {
     this.end();
-    const listing: Listing = {
+    const listing: ListedServer = {
       client,
       outdated: new Set(),
       underway: new Map(),
@@ -122,7 +122,7 @@ export class ListKeeper {
     return this.#askedAt.get(part) ?? 0;
   }
 
-  #heard(listing: Listing, change: OldChange): void {
+  #heard(listing: ListedServer, change: OldChange): void {
     if (change.kind === "resource") return;
     listing.heardOf.add(change.kind);
     if (listing.stopTimer !== undefined) return;
@@ -141,7 +141,7 @@ export class ListKeeper {
     });
   }
 
-  async #refresh(listing: Listing, parts: readonly ListPart[]): Promise<void> {
+  async #refresh(listing: ListedServer, parts: readonly ListPart[]): Promise<void> {
     const { outdated, underway } = listing;
     const refreshed = parts.map((part) => {
       outdated.add(part);
@@ -153,12 +153,12 @@ export class ListKeeper {
   }
 
   /** One after the other, so that an older list never replaces a newer one. */
-  async #listWhileOutdated(listing: Listing, part: ListPart): Promise<void> {
+  async #listWhileOutdated(listing: ListedServer, part: ListPart): Promise<void> {
     while (listing.outdated.delete(part)) await this.#list(listing, part);
     listing.underway.delete(part);
   }
 
-  async #list(listing: Listing, part: ListPart): Promise<void> {
+  async #list(listing: ListedServer, part: ListPart): Promise<void> {
     const { clock, lists, onListed } = this.#options;
     const { client } = listing;
     this.#askedAt.set(part, clock.now());

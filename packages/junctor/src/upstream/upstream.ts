@@ -302,7 +302,7 @@ export class Upstream implements Provider, AsyncDisposable {
   }
 
   offers(): Offers {
-    return everything;
+    return offersAll;
   }
 
   /** Whether the gateway makes a task of a call, for a caller that knows tasks and a server that knows those of 2025-11-25. */
@@ -390,7 +390,7 @@ export class Upstream implements Provider, AsyncDisposable {
 }
 
 /** A server may turn out to have anything, whatever its connection for everyone was told. */
-export const everything: Offers = {
+export const offersAll: Offers = {
   serves: () => true,
   extensions: { [extensionIds.skills]: { directoryRead: true }, [extensionIds.tasks]: {} },
 };
