@@ -3,7 +3,7 @@
 //   --short        at most three minutes, for CI; writes nothing
 //   --only A,B     some rows; their figures replace the earlier ones
 //   --seed N       the seed of everything that is random; printed by every run
-//   --out FOLDER   writes there instead of docs/
+//   --out FOLDER   writes there instead of docs/evidence/
 //   --replay N     runs one seed of the simulation and prints its steps
 //   --list         names of the rows
 //   --page         writes the page from the figures there are, and runs nothing
@@ -28,7 +28,7 @@ const { values } = parseArgs({
     only: { type: "string" },
     replay: { type: "string" },
     seed: { type: "string", default: String(Date.now() % 2 ** 31) },
-    out: { type: "string", default: join(root, "docs") },
+    out: { type: "string", default: join(root, "docs", "evidence") },
   },
 });
 if (values.replay !== undefined) {

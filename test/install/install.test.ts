@@ -392,7 +392,7 @@ describe("the ledger", () => {
   test("that is malformed is an error that says so", () => {
     mkdirSync(join(home, ".junctor", "backups"), { recursive: true });
     writeFileSync(join(home, ".junctor", "backups", "ledger.json"), "{");
-    expect(() => readLedger()).toThrow("it is no JSON");
+    expect(() => readLedger()).toThrow("it is not valid JSON");
   });
 
   test("has no note of an installation that could not be written", async () => {

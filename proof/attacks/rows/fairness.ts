@@ -40,7 +40,8 @@ async function beginTasks(wanted: number): Promise<Figure> {
   return {
     count: `${toText(wanted)} calls of one caller, ${times.length} of another`,
     figure: `${toText(begun)} tasks of the one began, and ${times.length} of the other, the slowest within ${slowest.toFixed(0)} ms`,
-    isMet: true,
+    // At once: long before a task of the greedy caller ends.
+    isMet: begun > 0 && slowest <= 1000,
   };
 }
 
@@ -101,7 +102,7 @@ async function run(scale: Scale): Promise<readonly Line[]> {
       {
         what: "a caller begins as many tasks as it can at one server",
         count: "2,000 calls",
-        bound: "each task of another caller begins at once",
+        bound: "each task of another caller begins within 1 s",
       },
       () => beginTasks(2000),
     ),
