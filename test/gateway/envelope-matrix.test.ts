@@ -156,7 +156,6 @@ for (const policy of policies) {
             expect(answer).not.toContain('"result"');
             return;
           }
-          if (given.verdict === "rebuilt") return expect(arrived.join()).not.toContain("secret");
           for (const raw of arrived) {
             const { method, params } = JSON.parse(raw) as Arrived;
             expect({ method, name: params?.name }, `sent on: ${raw}`).toEqual({

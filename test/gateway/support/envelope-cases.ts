@@ -7,11 +7,8 @@ export type Member = readonly [key: string, value: string];
 /** One message, in pieces that are joined at the last moment. Keys and values are JSON text. */
 export interface Case {
   readonly name: string;
-  /**
-   * `refused`: nothing of it may arrive. `harmless`: it may arrive, but only as a call of `open` with these arguments.
-   * `rebuilt`: it may arrive, and has nothing secret in it then.
-   */
-  readonly verdict: "refused" | "harmless" | "rebuilt";
+  /** `refused`: nothing of it may arrive. `harmless`: it may arrive, but only as a call of `open` with these arguments. */
+  readonly verdict: "refused" | "harmless";
   readonly method?: string;
   readonly envelope?: (members: readonly Member[]) => readonly Member[];
   readonly params?: (members: readonly Member[], nonce: string) => readonly Member[];

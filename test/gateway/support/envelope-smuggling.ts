@@ -180,18 +180,17 @@ export function facetCases(): readonly Case[] {
     '{"type":"ref/prompt","__proto__":{"name":"one__secret"}}',
   ];
   for (const ref of refs) {
-    // What is read last is what is meant, and what is sent on is written anew.
-    const verdict = ref.endsWith('"one__open"}') ? "rebuilt" : "refused";
-    add(
-      "completion/complete",
-      ref,
-      "",
-      (nonce) => [
-        ['"ref"', ref],
-        ['"argument"', `{"name":"topic","value":"${nonce}"}`],
-      ],
-      { verdict },
-    );
+    add("completion/complete", ref, "", (nonce) => [
+      ['"ref"', ref],
+      ['"argument"', `{"name":"topic","value":"${nonce}"}`],
+    ]);
   }
+  const open = '{"type":"ref/prompt","name":"one__open"}';
+  for (const key of ['"ref"', '"Ref"', '"r\\u0065f"'])
+    add("completion/complete", `two references, the first as ${key}`, "", (nonce) => [
+      [key, '{"type":"ref/prompt","name":"one__secret"}'],
+      ['"ref"', open],
+      ['"argument"', `{"name":"topic","value":"${nonce}"}`],
+    ]);
   return cases;
 }

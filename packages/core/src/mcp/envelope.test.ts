@@ -90,3 +90,20 @@ function paramsOf(params: object): RawJson | undefined {
   if (message.kind !== "request") throw new Error(`not a request: ${text}`);
   return message.params;
 }
+
+test.each([
+  [
+    "a reference that comes twice",
+    '"ref":{"type":"ref/prompt","name":"a"},"ref":{"type":"ref/prompt","name":"b"}',
+  ],
+  [
+    "a reference in another case",
+    '"ref":{"type":"ref/prompt","name":"a"},"Ref":{"type":"ref/prompt","name":"b"}',
+  ],
+  ["a reference with two names", '"ref":{"type":"ref/prompt","name":"a","name":"b"}'],
+  ["a reference with two URIs", '"ref":{"type":"ref/resource","uri":"a:1","URI":"b:1"}'],
+])("%s is refused: a server could read the other one", (_, ref) => {
+  const argument = '"argument":{"name":"x","value":""}';
+  const text = `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{${ref},${argument}}}`;
+  expect(parseMessage(Buffer.from(text), { shape: messageShape })).toMatchObject({ kind: "invalid" });
+});

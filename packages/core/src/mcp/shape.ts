@@ -12,6 +12,7 @@ export const messageShape: Shape = defineMessageShape(
     uri: true,
     taskId: true,
     arguments: true,
+    ref: { type: true, name: true, uri: true },
     cursor: true,
     requestState: true,
     inputResponses: true,
