@@ -51,10 +51,12 @@ async function forge(url: string, rounds: number): Promise<Omit<Line, "what" | "
   const chance = createChance(seed);
   const clock = createVirtualClock(Date.now());
   let restored = 0;
+  let lockedOut = 0;
   let isRevoked = false;
   const fences = new Map<string, number>();
   const onChange = (caller: string, isNow: boolean): void => {
     if (caller === "ada" && !isNow && isRevoked) restored++;
+    if (caller === "bob" && isNow) lockedOut++;
     if (isNow) fences.set(caller, (fences.get(caller) ?? 0) + 1);
   };
   const connect = () => connectRedisStore({ url, secrets: [secret] });
@@ -88,9 +90,12 @@ async function forge(url: string, rounds: number): Promise<Omit<Line, "what" | "
   const old = [...heard];
   const at = Date.now() + 86_400_000;
   const news = JSON.stringify({ kind: "revocation", caller: "ada", isRevoked: false, at });
-  const entries = JSON.stringify({ ada: [0, at] });
+  const against = JSON.stringify({ kind: "revocation", caller: "bob", isRevoked: true, at });
+  const entries = JSON.stringify({ ada: [0, at], bob: [1, at] });
   const attacks: readonly (() => readonly string[])[] = [
     () => ["PUBLISH", "junctor:news", news],
+    () => ["PUBLISH", "junctor:news", against],
+    () => ["PUBLISH", "junctor:news", `${chance.pick(old).slice(0, 44)}${against}`],
     () => ["PUBLISH", "junctor:news", `${chance.pick(old).slice(0, 44)}${news}`],
     () => ["PUBLISH", "junctor:news", chance.pick(old)],
     () => ["SET", chance.pick(slots), entries],
@@ -111,8 +116,8 @@ async function forge(url: string, rounds: number): Promise<Omit<Line, "what" | "
   await Promise.all(stores.map((store) => store[Symbol.asyncDispose]()));
   return {
     count: `${toText(rounds)} commands from seed ${seed}`,
-    figure: `${restored} times it was let in`,
-    isMet: restored === 0,
+    figure: `${restored} times it was let in, ${lockedOut} times another was kept out`,
+    isMet: restored === 0 && lockedOut === 0,
   };
 }
 
@@ -140,9 +145,9 @@ async function run(scale: Scale): Promise<readonly Line[]> {
       ),
       await attempt(
         {
-          what: "a program without the secret publishes, writes and deletes forged and old facts to have a revoked caller let in",
+          what: "a program without the secret publishes, writes and deletes forged and old facts to have a revoked caller let in, and another kept out",
           count: `${rounds} commands`,
-          bound: "0 times it is let in",
+          bound: "0 times it is let in, 0 times another is kept out",
         },
         () => forge(engine.url, rounds),
       ),
