@@ -2,29 +2,13 @@
 // compiles a program that uses every entry point, with library checks on. Needs a registry.
 
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { root } from "../../scripts/setup.mjs";
 
 const versions = ["5.4.5", "5.6.3", "5.9.3", "7.0.2"];
-const program = `import { connect } from "@junctor/client";
-import { createRegistry, createServer, elicit, inputRequired } from "@junctor/server";
-import { toFetchHandler } from "@junctor/server/fetch";
-import { createGateway } from "junctor";
-import { connectForTest } from "junctor/testing";
-import { z } from "zod";
-const registry = createRegistry();
-registry.register("add", { input: z.object({ a: z.number() }) }, ({ a }) => String(a));
-registry.register("ask", {}, (_, { answers }) =>
-  answers.elicited("q")?.action ?? inputRequired({ q: elicit("Who?", { name: { type: "string" } }) }));
-const server = createServer(registry, { name: "types", version: "1.0.0" });
-export const handler = toFetchHandler(server);
-export const tested = connectForTest(registry);
-export const gateway = await createGateway({ mcpServers: {} });
-const client = await connect({ server });
-for (const block of (await client.callTool("add", { a: 1 })).content) if (block.type === "text") console.log(block.text);
-`;
+const program = readFileSync(join(root, "test/fixtures/typed-program.txt"));
 
 const project = mkdtempSync(join(tmpdir(), "junctor-types-"));
 let failed = 0;
