@@ -11,6 +11,7 @@ test("the help of the program names every command once, and fits a terminal", ()
   expect(named.toSorted()).toEqual(Object.keys(commands).toSorted());
   expect(lines.filter(({ length }) => length > 80)).toEqual([]);
   expect(lines.length).toBeLessThanOrEqual(30);
+  expect(lines).toEqual(expect.arrayContaining(Object.keys(groups).map((title) => `${title}:`)));
   expect(lines).toContain(`Where junctor is not in the PATH, type ${invocation} COMMAND.`);
 });
 
