@@ -35,7 +35,7 @@ interface CompositionOptions {
   readonly onWaiting?: (members: readonly string[]) => void;
   /** What is said of a list with it, such as which members are missing. Asked once for each view. */
   readonly describeList?: (part: ListPart, view: View) => Meta | undefined;
-  /** How long a list may be kept, where its members say that it may be for so long. */
+  /** Narrows the cache hints that the members agree on. */
   readonly limitHints?: (hints: CacheHints | undefined) => CacheHints | undefined;
   /** The error for a name that is not there. */
   readonly toMissing?: (what: Missing, id: string, round: Round | undefined) => Error;
@@ -102,7 +102,7 @@ export function createComposition(options: CompositionOptions): Provider {
     );
   };
 
-  /** Calls that waited in vain, and are not to wait again when they are looked up once more. */
+  /** Calls that already waited without finding a name: they do not wait a second time. */
   const waited = new WeakSet<CallContext>();
 
   /** Waits for the members that may turn out to have a name, until one has it or none does. */

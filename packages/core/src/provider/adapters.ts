@@ -30,7 +30,7 @@ import type {
   ToolCall,
   ToolOutcome,
 } from "./old.ts";
-import { createCompletion, createOperation, kindOf, readCompletion } from "./operation.ts";
+import { createCompletion, createOperation, readCompletion } from "./operation.ts";
 import type { CallerInfo, Notice, Offers, Operation, Outcome, Provider } from "./provider.ts";
 import type { TaskProvider, TaskState } from "./task.ts";
 
@@ -237,7 +237,7 @@ function callOldTask(old: OldProvider, operation: Operation, context: CallContex
 }
 
 /** The outcome of a provider with facets as one without. */
-export function fromOldOutcome(outcome: ToolOutcome): Outcome {
+function fromOldOutcome(outcome: ToolOutcome): Outcome {
   return outcome.kind === "task" ? fromTaskState(outcome.task) : outcome;
 }
 
@@ -276,7 +276,7 @@ export function toTaskState(outcome: Outcome): TaskState {
 }
 
 /** An outcome as providers with facets have it. */
-export function toOldOutcome(outcome: Outcome): ToolOutcome {
+function toOldOutcome(outcome: Outcome): ToolOutcome {
   if (outcome.task !== undefined) return { kind: "task", task: toTaskState(outcome) };
   if (outcome.kind === "complete" || outcome.kind === "input_required") return outcome;
   throw new TypeError("The outcome of a task has none");
@@ -464,7 +464,7 @@ const nobody: CallerInfo = {
 };
 
 /** A call of any kind as an operation. */
-export function toOperation({ kind, name, arguments: args, round, task }: ToolCall): Operation {
+function toOperation({ kind, name, arguments: args, round, task }: ToolCall): Operation {
   const facts = { arguments: args, round };
   switch (kind) {
     case undefined:
@@ -481,21 +481,6 @@ export function toOperation({ kind, name, arguments: args, round, task }: ToolCa
     case "method":
       return createOperation(name, name, { ...facts, params: args });
   }
-}
-
-/** An operation as middleware with `kind` sees it. */
-export function toToolCall(operation: Operation): ToolCall {
-  const { name, arguments: args, round, ref, method } = operation;
-  const kind = kindOf(operation);
-  return {
-    ...(kind === "tool" ? {} : { kind }),
-    name,
-    arguments: args,
-    round,
-    ...(ref === undefined
-      ? {}
-      : { task: { wish: method.slice("tasks/".length) as "get" | "update" | "cancel", ref } }),
-  };
 }
 
 function toCompletionParams({ ref, argument, known }: CompletionRequest): RawJson {

@@ -15,7 +15,7 @@ export function describeEnd(
   end: CallEnd,
   operation?: Pick<Operation, "ref">,
 ): Pick<AuditRecord, "outcome" | "code" | "delivery"> {
-  // A call that goes on as a task; how that ends is told by those who look at it.
+  // The call goes on as a task. Its end is recorded by the first `tasks/get` that sees it.
   if (end.task !== undefined && operation?.ref === undefined)
     return { outcome: "task", code: undefined, delivery: undefined };
   switch (end.kind) {

@@ -101,7 +101,7 @@ export function createWatches(): Watches {
 const maxLevels = 64;
 
 /**
- * A URI, and those that it lies below, the nearest first. They are looked up, because there may be thousands of subscriptions for
+ * A URI and its parents, nearest first. They are looked up, because there may be thousands of subscriptions for
  * one change.
  */
 export function* levelsOf(uri: string): Generator<string> {

@@ -81,7 +81,7 @@ export class Filters {
     if (operation.method !== "resources/directory/read") return outcome;
     const { resources } = outcome.result.value as { readonly resources: readonly Resource[] };
     return andThen(this.#leave(resources, context, "resources"), (left) =>
-      left.length === resources.length
+      isSame(left, resources)
         ? outcome
         : { ...outcome, result: editMembers(outcome.result, { resources: RawJson.fromValue(left) }) },
     );

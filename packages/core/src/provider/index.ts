@@ -1,15 +1,4 @@
-export {
-  covers,
-  fromFacets,
-  fromOldOutcome,
-  fromTaskState,
-  replaceProvider,
-  toOldOutcome,
-  toOperation,
-  toTaskState,
-  toToolCall,
-  withFacets,
-} from "./adapters.ts";
+export { covers, fromFacets, fromTaskState, replaceProvider, toTaskState, withFacets } from "./adapters.ts";
 export { type AnswerReader, inputRequired, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 export { type Audit, type AuditOptions, type AuditRecord, type AuditSink, createAudit } from "./audit.ts";
 export { bounded, describeEnd, toTrace } from "./call-end.ts";

@@ -4,7 +4,7 @@ import { keyOf } from "../mcp/index.ts";
 interface ListingFacts {
   /** More for the `_meta` of the list, such as which servers are missing in it. */
   readonly meta?: Meta | undefined;
-  /** How long those who asked may keep it; not at all when left out. */
+  /** How long callers may cache it; not at all when left out. */
   readonly hints?: CacheHints | undefined;
 }
 

@@ -111,14 +111,11 @@ interface Admitted {
 
 function guard(inner: Provider, chain: readonly Middleware[], clock: Clock): Provider {
   const isJudging = chain.some(judges);
-  const filters = new Filters(
-    inner,
-    chain.flatMap((middleware) => middleware.filterTools?.bind(middleware) ?? []),
-    isJudging,
-  );
+  const listFilters = chain.flatMap((middleware) => middleware.filterTools?.bind(middleware) ?? []);
+  const filters = new Filters(inner, listFilters, isJudging);
   const serveInner: Serve = (operation, context) => {
     const made = settled(inner.call(operation, context));
-    return operation.part === "tools" || !isJudging
+    return operation.part === "tools" || listFilters.length === 0
       ? made
       : andThen(made, (outcome) => filters.leaveOf(operation, outcome, context));
   };

@@ -136,10 +136,7 @@ export interface Provider {
   list<P extends Part>(part: P, context: CallContext): Awaitable<Listing<Items[P]>>;
   /** Rejects with a `NotFoundError` for a name it does not have. */
   call(operation: Operation, context: CallContext): Awaitable<Outcome>;
-  /**
-   * One thing by a name that a caller may use for it, which need not be the listed one; it is looked for in the list when this is left
-   * out.
-   */
+  /** Finds an item by any name that callers may use for it, not only the listed one. When left out, the list is searched. */
   find?<P extends Part>(part: P, name: string, context: CallContext): Awaitable<Entry<Items[P]> | undefined>;
   /** Tells what happens to something until the returned function is called or the context's signal is aborted. */
   watch?(target: Target, context: CallContext, listener: (notice: Notice) => void): Awaitable<() => void>;

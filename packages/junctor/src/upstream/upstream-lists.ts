@@ -1,6 +1,6 @@
-import { andThen, type Awaitable, type Clock, waitFor } from "@junctor/core/async";
+import { type Clock, waitFor } from "@junctor/core/async";
 import type { ListPart } from "@junctor/core/fit";
-import type { CallContext, CallerInfo } from "@junctor/core/provider";
+import type { CallerInfo } from "@junctor/core/provider";
 import type { ServerConfig } from "../config/index.ts";
 import { FirstLists } from "./first-lists.ts";
 import type { Health } from "./health.ts";
@@ -54,11 +54,6 @@ export class UpstreamLists {
     if (connection.health.kind === "idle") this.#firstLists.begin();
     connection.start();
     await this.#firstLists.all();
-  }
-
-  /** One of its lists for a caller, as far as it is known. */
-  list<Part extends ListPart>(context: CallContext, part: Part): Awaitable<Listed[Part]> {
-    return andThen(this.beginListing(context, part), () => this.listedFor(context)[part]);
   }
 
   /**

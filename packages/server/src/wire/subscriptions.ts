@@ -327,7 +327,7 @@ function methodOf({ part }: Change): string {
   return `notifications/${announcedAs(part)}/list_changed`;
 }
 
-/** The params of the notification: those that came, under the URI that the caller knows; `id` is that of its subscription. */
+/** The params as they came, with the URI the caller knows. `id` is the member that names its subscription. */
 function toUpdated({ uri, params }: Extract<Notice, { readonly kind: "updated" }>, id?: string): RawJson {
   const head = `"uri":${JSON.stringify(uri)}`;
   if (params === undefined)

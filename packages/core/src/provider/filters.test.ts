@@ -1,8 +1,12 @@
 import { expect, test } from "vitest";
 import { RawJson } from "../json/raw.ts";
+import { fromFacets } from "./adapters.ts";
 import { createCallContext } from "./context.ts";
+import { emptyListing } from "./listing.ts";
 import { type Middleware, withMiddleware } from "./middleware.ts";
 import type { OldProvider } from "./old.ts";
+import { createOperation } from "./operation.ts";
+import type { Provider } from "./provider.ts";
 
 /** A server on a file system that does not tell upper from lower case: it reads whatever it is asked for. */
 function createFiles(): OldProvider {
@@ -53,4 +57,32 @@ test("a resource can be read when another that differs only in case is left out"
   const read = async (uri: string): Promise<unknown> => resources!.readResource({ uri }, createCallContext());
   await expect(read("note://Secret")).resolves.toMatchObject({ kind: "complete" });
   for (const uri of ["note://secret", "note://SECRET"]) await expect(read(uri)).rejects.toThrow("not found");
+});
+
+test("a hook that only describes things reaches the children of a folder, and skills that it changes are left out", async () => {
+  const uri = "skill://one/SKILL.md";
+  const results: { readonly [method: string]: object } = {
+    "resources/directory/read": { resources: [{ uri, name: "secret" }], extra: 1 },
+    "skills/get": { skill: { uri, frontmatter: { name: "secret" }, resources: [{ uri, digest: "" }] } },
+  };
+  const inner: Provider = {
+    list: () => emptyListing,
+    call: ({ method }) => ({ kind: "complete", result: RawJson.fromValue(results[method]) }),
+    offers: () => ({ serves: () => true }),
+  };
+  const hiding: Middleware = {
+    isFilter: false,
+    filterTools: (items) =>
+      items.map((item) => (item.name === "secret" ? { ...item, name: "[redacted]" } : item)),
+  };
+  const provider = fromFacets(withMiddleware(inner, [hiding]));
+  const call = async (method: string): Promise<unknown> => {
+    const outcome = await provider.call(createOperation(method, uri), createCallContext());
+    return outcome.kind === "complete" ? outcome.result.value : outcome.kind;
+  };
+  expect(await call("resources/directory/read")).toEqual({
+    resources: [{ uri, name: "[redacted]" }],
+    extra: 1,
+  });
+  await expect(call("skills/get")).rejects.toThrow("not found");
 });
