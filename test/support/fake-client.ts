@@ -9,7 +9,9 @@ import type {
   ResourceTemplate,
   Tool,
 } from "../../packages/core/src/mcp/types.ts";
-import type { OldChange } from "../../packages/core/src/provider/old.ts";
+import { levelsOf } from "../../packages/core/src/provider/changes.ts";
+import { Listing } from "../../packages/core/src/provider/listing.ts";
+import type { Change, Notice, Provider } from "../../packages/core/src/provider/provider.ts";
 import type { OpenClient } from "../../packages/junctor/src/upstream/connection-life.ts";
 
 /** What a fake client does when it is asked; what is left out is empty, or succeeds. */
@@ -34,7 +36,8 @@ export interface FakeClient {
   readonly isClosed: boolean;
   /** How often each list was asked for. */
   readonly asked: { tools: number; resources: number; templates: number; prompts: number; ping: number };
-  announce(change: OldChange): void;
+  /** A list changed, or a resource that may be watched. */
+  announce(change: Change | { readonly uri: string }): void;
 }
 
 export const legacyAgreement: Agreement = {
@@ -46,7 +49,8 @@ export const legacyAgreement: Agreement = {
 
 export function createFakeClient(answers: FakeAnswers = {}): FakeClient {
   const asked = { tools: 0, resources: 0, templates: 0, prompts: 0, ping: 0 };
-  const listeners = new Set<(change: OldChange) => void>();
+  const listeners = new Set<(change: Change) => void>();
+  const watching = new Set<{ readonly uri: string; readonly tell: (notice: Notice) => void }>();
   let isClosed = false;
   const count = <T>(
     what: keyof typeof asked,
@@ -60,7 +64,30 @@ export function createFakeClient(answers: FakeAnswers = {}): FakeClient {
     await answers.close?.();
     isClosed = true;
   };
+  const provider: Provider = {
+    list: () => new Listing([]),
+    call: () => Promise.reject(new Error("a fake client calls nothing")),
+    offers: () => ({ serves: () => true }),
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    ...(answers.watch === undefined
+      ? {}
+      : {
+          watch: async ({ name: uri }, _context, tell) => {
+            const end = await answers.watch?.(uri);
+            const watch = { uri, tell };
+            watching.add(watch);
+            return () => {
+              watching.delete(watch);
+              end?.();
+            };
+          },
+        }),
+  };
   const client = {
+    ...provider,
     agreement: () => answers.agreement?.() ?? Promise.resolve(legacyAgreement),
     listTools: () => count("tools", answers.tools, []),
     listResources: () => count("resources", answers.resources, []),
@@ -68,17 +95,12 @@ export function createFakeClient(answers: FakeAnswers = {}): FakeClient {
     listPrompts: () => count("prompts", answers.prompts, []),
     forgetLists: () => {},
     request: () => count<unknown>("ping", answers.ping, {}),
-    onChange: (listener: (change: OldChange) => void) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
     get cacheHints() {
       return answers.hints;
     },
     get listFaults() {
       return answers.faults ?? [];
     },
-    ...(answers.watch === undefined ? {} : { resources: { watch: (uri: string) => answers.watch?.(uri) } }),
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -89,7 +111,11 @@ export function createFakeClient(answers: FakeAnswers = {}): FakeClient {
     get isClosed() {
       return isClosed;
     },
-    announce: (change) => listeners.forEach((listener) => listener(change)),
+    announce: (change) => {
+      if ("part" in change) return listeners.forEach((listener) => listener(change));
+      const levels = new Set(levelsOf(change.uri));
+      for (const { uri, tell } of watching) if (levels.has(uri)) tell({ kind: "updated", uri: change.uri });
+    },
   };
 }
 

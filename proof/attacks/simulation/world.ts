@@ -85,7 +85,7 @@ export class World {
     });
     const seal = createSeal({ now: () => clock.now() });
     const inner = createServer(
-      this.upstream.provider,
+      this.upstream,
       { name: "world", version: "1.0.0" },
       {
         seal,

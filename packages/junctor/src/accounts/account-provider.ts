@@ -5,9 +5,8 @@ import {
   type CallerInfo,
   emptyListing,
   mapListings,
-  type OldProvider,
   type Outcome,
-  withFacets,
+  type Provider,
 } from "@junctor/core/provider";
 import { connectTool } from "../catalog/index.ts";
 import { offersAll, type Upstream } from "../upstream/index.ts";
@@ -23,10 +22,10 @@ interface AccountProviderOptions {
 const hints = { ttlMs: 0, cacheScope: "private" } as const;
 
 /** A server as a provider in which each caller reaches the upstream of its own account and no other. */
-export function createAccountProvider({ accounts, guard }: AccountProviderOptions): OldProvider {
+export function createAccountProvider({ accounts, guard }: AccountProviderOptions): Provider {
   const upstreamOf = (caller: CallerInfo): Upstream | undefined => accounts.find(caller)?.upstream;
   const unkept = mapListings<object>((listing) => listing.with(listing.items, { hints }));
-  const provider = withFacets({
+  return {
     // A list is of all servers, so a caller without an account sees none of this one.
     list: (part, context) =>
       andThen(upstreamOf(context)?.list(part, context) ?? emptyListing, (list) => unkept(list) as never),
@@ -43,8 +42,7 @@ export function createAccountProvider({ accounts, guard }: AccountProviderOption
     watch: (target, context, listener) =>
       guard.use(context, (upstream) => upstream.watch(target, context, listener)),
     offers: () => offersAll,
-  });
-  return Object.defineProperty(provider, "cacheHints", { value: hints });
+  };
 }
 
 function toText(text: string): Outcome {

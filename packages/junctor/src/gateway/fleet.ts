@@ -1,6 +1,6 @@
 import { waitFor } from "@junctor/core/async";
 import type { Catalog, Naming } from "@junctor/core/compose";
-import type { Change, OldProvider } from "@junctor/core/provider";
+import { type Change, fromFacets, type OldProvider } from "@junctor/core/provider";
 import { type Links, PerCallerServers } from "../accounts/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import type { CallerKinds } from "../policy/index.ts";
@@ -57,7 +57,10 @@ export class Fleet implements AsyncDisposable {
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    const { local: providers, catalog, log, onChange } = options;
+    const { local, catalog, log, onChange } = options;
+    const providers = Object.fromEntries(
+      Object.entries(local).map(([name, provider]) => [name, fromFacets(provider)]),
+    );
     this.#local = new LocalServers({ providers, catalog, log, onChange });
     this.factory = new UpstreamFactory(options);
     this.perCaller = new PerCallerServers({ ...options, links: options.links, factory: this.factory });
@@ -189,7 +192,7 @@ export class Fleet implements AsyncDisposable {
 function toServer(upstream: Upstream, config: ServerConfig): GatewayServer {
   return {
     config,
-    provider: upstream.provider,
+    provider: upstream,
     get health() {
       return upstream.health;
     },

@@ -3,7 +3,6 @@ import { type Change, type ChangeSource, fromFacets, type Provider } from "@junc
 import { type Cluster, createConnectionServer } from "../cluster/index.ts";
 import { profileOfResults, type ResultsElsewhere, resultsName } from "../context/index.ts";
 import type { GatewayLog } from "../log/index.ts";
-import type { GatewayServer } from "../servers/index.ts";
 import type { Fleet } from "./fleet.ts";
 
 interface JoinedParts {
@@ -46,7 +45,10 @@ export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, resu
       if (found === undefined) return undefined;
       let server = servers.get(found);
       if (server === undefined) {
-        const provider = "config" in found ? toConnectionProvider(found, changes) : found;
+        const provider =
+          "config" in found
+            ? toConnectionProvider(found.config.name, "provider" in found ? found.provider : found, changes)
+            : found;
         servers.set(found, (server = createConnectionServer(provider, info, onError)));
       }
       return server;
@@ -55,11 +57,7 @@ export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, resu
 }
 
 /** A server with the changes that are its own: the composition of all servers reports those of all. */
-function toConnectionProvider(
-  { config: { name }, provider }: GatewayServer,
-  changes: ChangeSource<Change>,
-): Provider {
-  const inner = fromFacets(provider);
+function toConnectionProvider(name: string, inner: Provider, changes: ChangeSource<Change>): Provider {
   return {
     list: (part, context) => inner.list(part, context),
     call: (operation, context) => inner.call(operation, context),

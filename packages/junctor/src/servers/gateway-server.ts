@@ -8,13 +8,7 @@ import {
   type Tool,
   withMembers,
 } from "@junctor/core/mcp";
-import {
-  createCallContext,
-  type CallContext,
-  type CallerInfo,
-  type OldProvider,
-  fromFacets,
-} from "@junctor/core/provider";
+import { createCallContext, type CallContext, type CallerInfo, type Provider } from "@junctor/core/provider";
 import { createServerNames, withConnectName } from "../catalog/index.ts";
 import { type ServerConfig, parseConfigValue } from "../config/index.ts";
 import type { Pins } from "../lock/index.ts";
@@ -30,7 +24,7 @@ import {
 /** A server of the gateway: an upstream, or a provider of this process. */
 export interface GatewayServer extends Pick<Member, "beginListing"> {
   readonly config: ServerConfig;
-  readonly provider: OldProvider;
+  readonly provider: Provider;
   readonly health: Health;
   /** Whether its tools were ever listed. */
   readonly isListed: boolean;
@@ -58,7 +52,7 @@ export function toMember(server: GatewayServer, naming: Naming, pins?: Pins): Me
   const names = createServerNames(config, naming);
   return {
     name: config.name,
-    provider: fromFacets(server.provider),
+    provider: server.provider,
     names: server.standInFor === undefined ? names : withConnectName(names, config, naming),
     get isListed() {
       return server.isListed;
@@ -138,11 +132,11 @@ interface LocalServerOptions {
 /** A provider of this process: always up, called directly. */
 export function createLocalServer(
   config: ServerConfig,
-  provider: OldProvider,
+  provider: Provider,
   options: LocalServerOptions,
 ): GatewayServer {
   const { name } = config;
-  const lists = createPolledLists({ name, provider: fromFacets(provider), ...options });
+  const lists = createPolledLists({ name, provider, ...options });
   for (const part of listParts) void lists.beginListing(createCallContext(anyone), part);
   return {
     config,

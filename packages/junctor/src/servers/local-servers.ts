@@ -1,12 +1,12 @@
 import type { Catalog } from "@junctor/core/compose";
-import { type Change, fromFacets, type OldProvider } from "@junctor/core/provider";
+import type { Change, Provider } from "@junctor/core/provider";
 import type { ServerConfig } from "../config/index.ts";
 import type { GatewayLog } from "../log/index.ts";
 import { createLocalServer, type GatewayServer, toLocalConfig } from "./gateway-server.ts";
 
 interface LocalServersOptions {
   /** By name. */
-  readonly providers: { readonly [name: string]: OldProvider };
+  readonly providers: { readonly [name: string]: Provider };
   readonly catalog: Catalog;
   readonly log: GatewayLog;
   readonly onChange: (change: Change) => void;
@@ -55,9 +55,9 @@ export class LocalServers implements Disposable {
     for (const stop of this.#stops) stop();
   }
 
-  #listen(name: string, provider: OldProvider): void {
+  #listen(name: string, provider: Provider): void {
     const { onChange } = this.#options;
-    const stop = fromFacets(provider).onChange?.((change) => onChange({ ...change, origin: name }));
+    const stop = provider.onChange?.((change) => onChange({ ...change, origin: name }));
     if (stop !== undefined) this.#stops.add(stop);
   }
 }

@@ -184,11 +184,11 @@ describe("when a list fails", () => {
     const { keeper, lists, clock } = make();
     const fake = createFakeClient({ prompts: () => Promise.reject(new Error("no prompts")) });
     await keeper.begin(fake.client);
-    fake.announce({ kind: "tools" });
+    fake.announce({ part: "tools" });
     await clock.advance(50);
     expect(lists.listed.problems).toHaveLength(1);
     delete fake.answers.prompts;
-    fake.announce({ kind: "prompts" });
+    fake.announce({ part: "prompts" });
     await clock.advance(100);
     await turn();
     expect(lists.listed.problems).toEqual([]);
@@ -200,8 +200,8 @@ describe("changes", () => {
     const { keeper, clock } = make();
     const fake = createFakeClient(offering("a"));
     await keeper.begin(fake.client);
-    for (let count = 0; count < 100; count++) fake.announce({ kind: "tools" });
-    fake.announce({ kind: "resources" });
+    for (let count = 0; count < 100; count++) fake.announce({ part: "tools" });
+    fake.announce({ part: "resources" });
     await clock.advance(49);
     expect(fake.asked).toMatchObject({ tools: 1, resources: 1 });
     await clock.advance(1);
@@ -223,7 +223,7 @@ describe("changes", () => {
     });
     await keeper.begin(fake.client);
     for (let ms = 0; ms < 120_000; ms += 100) {
-      fake.announce({ kind: "tools" });
+      fake.announce({ part: "tools" });
       await clock.advance(100);
     }
     expect(most).toBe(1);
@@ -232,7 +232,7 @@ describe("changes", () => {
     expect(fake.asked.tools).toBeGreaterThan(10);
     const before = fake.asked.tools ?? 0;
     await clock.advance(200_000);
-    fake.announce({ kind: "tools" });
+    fake.announce({ part: "tools" });
     await clock.advance(50);
     expect(fake.asked.tools).toBe(before + 2);
   });
@@ -241,7 +241,7 @@ describe("changes", () => {
     const { keeper, clock } = make();
     const fake = createFakeClient(offering(...Array.from({ length: 8000 }, (_, index) => `t${index}`)));
     await keeper.begin(fake.client);
-    fake.announce({ kind: "tools" });
+    fake.announce({ part: "tools" });
     await clock.advance(7999);
     expect(fake.asked.tools).toBe(1);
     await clock.advance(1);
@@ -259,7 +259,7 @@ describe("changes", () => {
     const begun = keeper.begin(fake.client);
     await clock.advance(400);
     await begun;
-    fake.announce({ kind: "tools" });
+    fake.announce({ part: "tools" });
     await clock.advance(7999);
     expect(fake.asked.tools).toBe(1);
     await clock.advance(1);
@@ -277,9 +277,9 @@ describe("changes", () => {
       },
     });
     void keeper.begin(fake.client);
-    fake.announce({ kind: "tools" });
+    fake.announce({ part: "tools" });
     await clock.advance(50);
-    fake.announce({ kind: "tools" });
+    fake.announce({ part: "tools" });
     await clock.advance(50);
     expect(lists).toHaveLength(1);
     lists[0]?.resolve(tools("old"));
@@ -298,7 +298,7 @@ describe("changes", () => {
     await keeper.begin(old.client);
     keeper.end();
     await keeper.begin(next.client);
-    old.announce({ kind: "tools" });
+    old.announce({ part: "tools" });
     await clock.advance(100);
     expect(old.asked.tools).toBe(1);
     expect(next.asked.tools).toBe(1);
@@ -310,7 +310,7 @@ describe("the end of a server", () => {
     const { keeper, clock, toolNames } = make();
     const fake = createFakeClient(offering("a"));
     await keeper.begin(fake.client);
-    fake.announce({ kind: "tools" });
+    fake.announce({ part: "tools" });
     keeper.end();
     expect(clock.sleeping).toBe(0);
     expect(toolNames()).toEqual(["a"]);
@@ -391,7 +391,7 @@ test("whatever happens, what is known in the end is what the last server lists",
           if (each === "end") keeper.end();
           if (each === "change") {
             version++;
-            server?.announce({ kind: "tools" });
+            server?.announce({ part: "tools" });
           }
           const settled = each === "settle" ? open.shift() : each === "settleLast" ? open.pop() : undefined;
           settled?.list.resolve(tools(settled.version));

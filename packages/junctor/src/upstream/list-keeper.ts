@@ -1,7 +1,9 @@
 import type { Client } from "@junctor/client";
 import type { Clock } from "@junctor/core/async";
 import type { ListPart } from "@junctor/core/fit";
-import type { OldChange } from "@junctor/core/provider";
+import { announcedAs } from "@junctor/core/mcp";
+import type { Change } from "@junctor/core/provider";
+import { toProvider } from "./client-provider.ts";
 import { type KnownLists, type ListAnswer, type Listed, listParts } from "./known-lists.ts";
 
 export type ListKind = "tools" | "resources" | "prompts";
@@ -86,7 +88,7 @@ export class ListKeeper {
       restsUntil: Number.NEGATIVE_INFINITY,
     };
     this.#listing = listing;
-    client.onChange?.((change) => {
+    toProvider(client).onChange?.((change) => {
       if (this.#listing === listing) this.#heard(listing, change);
     });
     return this.#refresh(listing, listParts);
@@ -122,9 +124,8 @@ export class ListKeeper {
     return this.#askedAt.get(part) ?? 0;
   }
 
-  #heard(listing: ListedServer, change: OldChange): void {
-    if (change.kind === "resource") return;
-    listing.heardOf.add(change.kind);
+  #heard(listing: ListedServer, { part }: Change): void {
+    listing.heardOf.add(announcedAs(part));
     if (listing.stopTimer !== undefined) return;
     const { clock, gatherMs } = this.#options;
     // A server that announces changes without end is listed ever more rarely: each list costs time that others want.

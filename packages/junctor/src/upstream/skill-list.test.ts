@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Skill } from "../../../core/src/mcp/skill.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
+import { Listing } from "../../../core/src/provider/listing.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import { createSkillList } from "./skill-list.ts";
 
@@ -14,12 +15,12 @@ const skill: Skill = {
 function listing() {
   const clock = createVirtualClock();
   const server = { takesMs: 0, asked: 0 };
-  const listSkills = async (): Promise<readonly Skill[]> => {
+  const list = async (): Promise<Listing<Skill>> => {
     server.asked++;
     if (server.takesMs > 0) await new Promise<void>((done) => clock.timer(server.takesMs, done));
-    return [skill];
+    return new Listing([skill]);
   };
-  const everyone = { client: { skills: { listSkills } } };
+  const everyone = { client: { list, call: () => Promise.reject(new Error("nothing is called")) } };
   const pool = {
     everyone,
     find: () => everyone,
@@ -30,7 +31,7 @@ function listing() {
   };
   const options = { clock, pool, requests };
   const listSkillsFor = createSkillList(options as unknown as Parameters<typeof createSkillList>[0]);
-  const list = async (): Promise<readonly [count: number, waitedMs: number]> => {
+  const measure = async (): Promise<readonly [count: number, waitedMs: number]> => {
     const from = clock.now();
     const ended: (readonly [count: number, waitedMs: number])[] = [];
     const note = ({ items: { length } }: { readonly items: readonly Skill[] }): void =>
@@ -41,7 +42,7 @@ function listing() {
     await listed;
     return ended[0] ?? [0, 0];
   };
-  return { clock, server, list };
+  return { clock, server, list: measure };
 }
 
 test.each([4900, 3_600_000])(

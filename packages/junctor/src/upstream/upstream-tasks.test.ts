@@ -1,24 +1,23 @@
 import { expect, test } from "vitest";
 import type { Client } from "../../../client/src/client/client.ts";
-import { fromFacets } from "../../../core/src/provider/adapters.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
-import type { Outcome } from "../../../core/src/provider/provider.ts";
-import type { TaskState } from "../../../core/src/provider/task.ts";
+import { emptyListing } from "../../../core/src/provider/listing.ts";
+import type { Outcome, Provider, Task } from "../../../core/src/provider/provider.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import type { PooledConnection } from "./pooled-connection.ts";
 import { TaskConnections } from "./task-connections.ts";
 import { createUpstreamTasks } from "./upstream-tasks.ts";
+import { offersAll } from "./upstream.ts";
 
-const taskOf = (ref: string): TaskState => ({
+const taskOf = (ref: string): Task => ({
   ref,
-  status: "working",
   createdAt: 0,
   updatedAt: 0,
   ttlMs: null,
   pollMs: 0,
 });
 
-const workingOf = (ref: string): Outcome & { readonly task: TaskState } => ({
+const workingOf = (ref: string): Outcome & { readonly task: Task } => ({
   kind: "working",
   task: taskOf(ref),
 });
@@ -27,13 +26,13 @@ test("a caller that watches many tasks has a server asked 100 times a second, an
   const clock = createVirtualClock();
   const looks = { greedy: 0, modest: 0 };
   const client = {
-    tasks: {
-      get: (ref: string) => {
-        looks[ref.startsWith("g") ? "greedy" : "modest"]++;
-        return taskOf(ref);
-      },
+    list: () => emptyListing,
+    offers: () => offersAll,
+    call: ({ ref = "" }) => {
+      looks[ref.startsWith("g") ? "greedy" : "modest"]++;
+      return workingOf(ref);
     },
-  } as unknown as Client;
+  } satisfies Provider as unknown as Client;
   const connections = new TaskConnections({ server: "it", pool: { keep: () => () => {} }, clock });
   const tasks = createUpstreamTasks({
     server: "it",
@@ -42,7 +41,11 @@ test("a caller that watches many tasks has a server asked 100 times a second, an
     use: async (_ref, _context, use) => use(client),
     useAt: async (_at, _context, use) => use(client),
     isProcess: false,
-    hosted: fromFacets({ listTools: () => [], callTool: () => Promise.reject(new Error("no tools")) }),
+    hosted: {
+      list: () => emptyListing,
+      call: () => Promise.reject(new Error("no tasks")),
+      offers: () => offersAll,
+    },
     toFailure: (error) => error,
   });
   const watch = async (ref: string, caller: string): Promise<() => void> =>

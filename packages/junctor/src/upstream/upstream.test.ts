@@ -13,7 +13,8 @@ import { ClosedError } from "../../../core/src/errors/closed-error.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { ClientCapabilities } from "../../../core/src/mcp/types.ts";
 import { type CallContext, createCallContext } from "../../../core/src/provider/context.ts";
-import type { ToolOutcome } from "../../../core/src/provider/old.ts";
+import { createOperation } from "../../../core/src/provider/operation.ts";
+import type { Outcome } from "../../../core/src/provider/provider.ts";
 import { Parking } from "../bridge/parking.ts";
 import type { ServerConfig } from "../config/config.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
@@ -33,17 +34,17 @@ interface Made {
   /** What was declared on each connection that was opened. */
   readonly relays: ClientCapabilities[];
   /** Calls that are underway, and by which connection. */
-  readonly calls: { readonly connection: number; readonly answer: Deferred<ToolOutcome> }[];
+  readonly calls: { readonly connection: number; readonly answer: Deferred<Outcome> }[];
   /** Lets the connection opened last come up. */
   readonly comeUp: (answers?: FakeAnswers) => Promise<void>;
-  readonly call: (context?: Partial<CallContext>) => Promise<ToolOutcome>;
+  readonly call: (context?: Partial<CallContext>) => Promise<Outcome>;
 }
 
 function make(config: Partial<ServerConfig> = {}): Made {
   const clock = createVirtualClock(1_000_000);
   const opener = createFakeOpener();
   const relays: ClientCapabilities[] = [];
-  const calls: { connection: number; answer: Deferred<ToolOutcome> }[] = [];
+  const calls: { connection: number; answer: Deferred<Outcome> }[] = [];
   const upstream = new Upstream({
     config: toServerConfig("files", config),
     connect: async ({
@@ -62,14 +63,14 @@ function make(config: Partial<ServerConfig> = {}): Made {
         timeouts: 0,
       });
       const close = client.close.bind(client);
-      const open = new Set<Deferred<ToolOutcome>>();
+      const open = new Set<Deferred<Outcome>>();
       const end = async (): Promise<void> => {
         for (const answer of open) answer.reject(gone);
         await close();
       };
       return Object.assign(client, {
-        callTool: () => {
-          const answer = createDeferred<ToolOutcome>();
+        call: () => {
+          const answer = createDeferred<Outcome>();
           open.add(answer);
           calls.push({ connection, answer });
           return answer.promise;
@@ -94,14 +95,11 @@ function make(config: Partial<ServerConfig> = {}): Made {
       await turn();
     },
     call: async (context = {}) =>
-      upstream.provider.callTool(
-        { name: "x", arguments: RawJson.fromText("{}") },
-        createCallContext(context),
-      ),
+      upstream.call(createOperation("tools/call", "x"), createCallContext(context)),
   };
 }
 
-const done: ToolOutcome = { kind: "complete", result: RawJson.fromText("{}") };
+const done: Outcome = { kind: "complete", result: RawJson.fromText("{}") };
 
 describe("calls", () => {
   test("share one connection, and the first starts it", async () => {
@@ -298,10 +296,14 @@ describe("a lazy server", () => {
     const made = make({ start: "lazy", idleStopMs: 1000 });
     void made.upstream.start();
     await made.comeUp({ watch: () => Promise.resolve(() => {}) });
-    const stop = await made.upstream.provider.resources?.watch?.("x:1", createCallContext());
+    const stop = await made.upstream.watch(
+      { part: "resources", name: "x:1", ref: undefined },
+      createCallContext(),
+      () => {},
+    );
     await made.clock.advance(5000);
     expect(made.upstream.health.kind).toBe("up");
-    stop?.();
+    stop();
     await made.clock.advance(5000);
     expect(made.upstream.health.kind).toBe("idle");
   });

@@ -1,22 +1,23 @@
 import type { Client, ConnectOptions } from "@junctor/client";
 import { QuestionHabits } from "@junctor/client/internal";
-import { andThen, type Awaitable, type Clock, systemClock } from "@junctor/core/async";
+import { andThen, type Awaitable, type Clock, settled, systemClock } from "@junctor/core/async";
 import { NotFoundError, RpcError, rpcCodes, UpstreamError } from "@junctor/core/errors";
 import type { ListPart } from "@junctor/core/fit";
+import { RawJson } from "@junctor/core/json";
 import { extensionIds, type Items, methods, type Part } from "@junctor/core/mcp";
 import {
+  type Answers,
   type CallContext,
   type CallerInfo,
-  fromFacets,
+  emptyListing,
+  fromTaskState,
   type Listing,
   type Notice,
   type Offers,
-  type OldProvider,
   type Operation,
   type Outcome,
   type Provider,
   type Target,
-  withFacets,
 } from "@junctor/core/provider";
 import { createMemoryTasks } from "@junctor/server";
 import type { MemoryTasks } from "@junctor/server/internal";
@@ -100,8 +101,6 @@ interface UpstreamOptions {
 export class Upstream implements Provider, AsyncDisposable {
   /** Settings that only change how things are listed may be replaced while the server runs. */
   config: ServerConfig;
-  /** The same with facets. */
-  readonly provider: OldProvider;
   readonly pool: Pool;
   readonly #options: UpstreamOptions;
   readonly #clock: Clock;
@@ -195,9 +194,6 @@ export class Upstream implements Provider, AsyncDisposable {
     this.#tasks = tasks;
     this.#taskConnections = taskConnections;
     this.#hosted = hosted;
-    this.provider = Object.defineProperties(withFacets(this), {
-      cacheHints: { get: () => this.listedFor().hints },
-    });
   }
 
   get name(): string {
@@ -397,8 +393,33 @@ export const offersAll: Offers = {
 
 /** Tasks that the gateway hosts, as the provider that has them. */
 function toHome(hosted: MemoryTasks): Provider {
-  const callTool = ({ name }: { readonly name: string }): never => {
-    throw new NotFoundError("tool", name);
+  return {
+    list: () => emptyListing,
+    call: ({ method, ref = "", arguments: args }, context) => {
+      switch (method) {
+        case "tasks/get":
+          return andThen(settled(hosted.get(ref, context)), fromTaskState);
+        case "tasks/update":
+          return andThen(settled(hosted.update(ref, toAnswers(args), context)), () => taken);
+        case "tasks/cancel":
+          return andThen(settled(hosted.cancel(ref, context)), () => taken);
+        default:
+          throw new NotFoundError("task", ref);
+      }
+    },
+    watch: ({ ref = "" }, context, listener) => {
+      const { watch } = hosted;
+      if (watch === undefined) throw new NotFoundError("task", ref);
+      return watch(ref, context, (state) => listener({ kind: "task", outcome: fromTaskState(state) }));
+    },
+    offers: () => offersAll,
   };
-  return fromFacets({ listTools: () => [], callTool, tasks: hosted });
+}
+
+const taken: Outcome = { kind: "complete", result: RawJson.fromText("{}") };
+
+/** The answers that `tasks/update` brings, by key. */
+function toAnswers(args: RawJson): Answers {
+  const keys = Object.keys(args.value as object);
+  return Object.fromEntries(keys.map((key) => [key, args.at(key) as RawJson]));
 }

@@ -127,9 +127,9 @@ test("whoever watches hears of what lies below as well, and of nothing else, unt
   const stop = await watches.add("x:/a", client, (notice) => {
     if (notice.kind === "updated") heard.push(notice.uri);
   });
-  for (const uri of ["x:/a", "x:/a/b", "x:/ab", "x:/b"]) announce({ kind: "resource", uri });
+  for (const uri of ["x:/a", "x:/a/b", "x:/ab", "x:/b"]) announce({ uri });
   expect(heard).toEqual(["x:/a", "x:/a/b"]);
   stop();
-  announce({ kind: "resource", uri: "x:/a" });
+  announce({ uri: "x:/a" });
   expect(heard).toHaveLength(2);
 });
