@@ -31,6 +31,7 @@ export type Target =
   | { readonly readable: Readable; readonly writable: Writable }
   | { readonly server: Server; /** Who is calling, as the tools see it. */ readonly caller?: string };
 
+/** How a client connects, and how it behaves once it is connected. */
 export interface ConnectOptions extends ClientOptions {
   /** Headers for HTTP servers, such as `authorization`; a function is asked before every request. */
   readonly headers?: HeaderSource;

@@ -8,6 +8,7 @@ export const modernRevisions = ["2026-07-28"] as const;
 
 export type LegacyRevision = (typeof legacyRevisions)[number];
 export type ModernRevision = (typeof modernRevisions)[number];
+/** A published version of MCP, named by its date. */
 export type Revision = LegacyRevision | ModernRevision;
 
 export const newestLegacyRevision: LegacyRevision = "2025-11-25";

@@ -68,6 +68,7 @@ export interface EmbeddedResource extends Block {
   readonly resource: ResourceContents;
 }
 
+/** A block of a tool's result or of a message: text, an image, audio, or a resource. */
 export type Content = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource;
 
 /** Text or base64 `blob` of one resource. */
@@ -77,6 +78,7 @@ export type ResourceContents = {
   readonly _meta?: Meta;
 } & ({ readonly text: string } | { readonly blob: string });
 
+/** A resource as it is listed. */
 export interface Resource {
   readonly uri: string;
   readonly name: string;
@@ -89,6 +91,7 @@ export interface Resource {
   readonly _meta?: Meta;
 }
 
+/** A family of resources, listed by the template of their URIs. */
 export interface ResourceTemplate extends Omit<Resource, "uri" | "size"> {
   readonly uriTemplate: string;
 }
@@ -128,6 +131,7 @@ export interface PromptArgument {
   readonly required?: boolean;
 }
 
+/** A prompt as it is listed. */
 export interface Prompt {
   readonly name: string;
   readonly title?: string;
@@ -137,6 +141,7 @@ export interface Prompt {
   readonly _meta?: Meta;
 }
 
+/** One message of a prompt, for the model to read. */
 export interface PromptMessage {
   readonly role: "user" | "assistant";
   readonly content: Content;
@@ -194,6 +199,7 @@ export const logLevels = [
   "alert",
   "emergency",
 ] as const;
+/** How severe a log message is, by the names of syslog. */
 export type LogLevel = (typeof logLevels)[number];
 
 export function isLogLevel(value: unknown): value is LogLevel {

@@ -76,6 +76,7 @@ export interface Middleware {
   ): CallEnd | void | Promise<CallEnd | void>;
 }
 
+/** What middleware shares. */
 export interface MiddlewareOptions {
   /** The time that `timeoutMs` of a call is measured by. */
   readonly clock?: Clock;

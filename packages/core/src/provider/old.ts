@@ -79,6 +79,7 @@ export type ResourceChange = Extract<OldChange, { readonly kind: "resource" }>;
 export type { Answers, CallerInfo, InputRequired, Round } from "./provider.ts";
 export type { CallKind } from "../mcp/index.ts";
 
+/** The resources of a provider. */
 export interface ResourceProvider {
   listResources(context: CallContext): Promise<readonly Resource[]>;
   listTemplates(context: CallContext): Promise<readonly ResourceTemplate[]>;

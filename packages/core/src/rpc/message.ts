@@ -44,6 +44,7 @@ export interface ErrorBody {
 }
 
 export type Response = ResultResponse | ErrorResponse;
+/** One message of JSON-RPC: a request, a notification or a response. */
 export type Message = Request | Notification | Response;
 
 /** The id of a request of our own. */

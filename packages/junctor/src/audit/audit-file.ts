@@ -3,6 +3,7 @@ import type { AuditRecord, AuditSink } from "@junctor/core/provider";
 import { ChainedLog, type LogEntry, toEntry, toEventEntry } from "./chained-log.ts";
 import type { Retention } from "./shares.ts";
 
+/** Where an audit log is written, and how many of its old files are kept. */
 export interface AuditFileOptions {
   readonly path: string;
   /** The file is moved to `path.1` (and that to `path.2`, …) before it grows beyond this; 64 MiB. */

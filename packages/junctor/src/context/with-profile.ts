@@ -16,6 +16,7 @@ import {
 } from "@junctor/core/provider";
 import { createGlobs } from "@junctor/server/internal";
 
+/** Which part of a provider a profile shows, and under which names. */
 export interface ProfileOptions {
   /** Globs of the names and URIs that may be used; all when left out, none when empty. */
   readonly allow?: readonly string[];

@@ -11,6 +11,7 @@ import type { Unnamed } from "../policy/index.ts";
 import type { SharedUpstreams } from "../servers/index.ts";
 import type { OnServer } from "./fleet.ts";
 
+/** What a gateway made by `createGateway` has beside its config. */
 export interface GatewayOptions {
   /** Providers of this process, by name, as if they were servers; their tools keep their names, up to 64 characters, unless the config says otherwise. */
   readonly local?: { readonly [name: string]: OldProvider };

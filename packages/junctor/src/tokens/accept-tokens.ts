@@ -5,6 +5,7 @@ import { parseBearer } from "./bearer.ts";
 import type { IssuerOptions } from "./issuer.ts";
 import { digestOf, type RefusedToken, Tokens } from "./tokens.ts";
 
+/** Whose tokens an endpoint accepts, and which endpoint they must be made for. */
 export interface AcceptTokensOptions {
   /** The URL that clients know the endpoint by. Tokens must be made for it, unless the issuer has an `audience`. */
   readonly publicUrl: string;

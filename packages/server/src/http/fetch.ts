@@ -30,6 +30,7 @@ export interface FetchHandler {
   close(): Promise<void>;
 }
 
+/** How `toFetchHandler` answers, and how long it waits for a slow client. */
 export interface FetchOptions extends HttpOptions {
   /** Most bytes that wait for one client; one more frame and it is cut. */
   readonly maxBufferBytes?: number;

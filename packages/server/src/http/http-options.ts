@@ -9,6 +9,7 @@ import type { GuardOptions } from "./guard.ts";
 import type { Mounts } from "./mounts.ts";
 import type { Pages } from "./pages.ts";
 
+/** How the endpoint of a server answers over HTTP. Each setting has a default that is right for a server on this machine. */
 export interface HttpOptions extends GuardOptions {
   /** The path of the endpoint; `/mcp`. */
   readonly path?: string;

@@ -3,6 +3,7 @@ import { httpOptionKeys, type HttpOptions } from "./http-options.ts";
 import type { SinkLimits } from "./reply.ts";
 import type { TlsOptions } from "./tls.ts";
 
+/** Where `listenHttp` listens, and how it answers. */
 export interface ListenHttpOptions extends HttpOptions {
   readonly port?: number;
   /** Beyond loopback, `authenticate` must be given. */

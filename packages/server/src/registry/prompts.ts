@@ -35,6 +35,7 @@ export interface PromptContext extends CallContext {
   readonly state: unknown;
 }
 
+/** Writes the messages of a prompt from its arguments, or asks the user first. */
 export type PromptHandler = (
   args: { readonly [name: string]: string },
   context: PromptContext,

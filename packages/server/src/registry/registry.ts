@@ -61,6 +61,7 @@ import {
   type ToolSpec,
 } from "./tool-spec.ts";
 
+/** What a registry offers beside its tools, and who is told of the errors of handlers. */
 export interface RegistryOptions {
   readonly resources?: ResourceRegistry;
   readonly prompts?: PromptRegistry;

@@ -45,6 +45,7 @@ export interface ReadContext extends CallContext {
   readonly state: unknown;
 }
 
+/** Reads the contents of one resource. */
 export type ResourceReader = (context: ReadContext) => ReadResult | Promise<ReadResult>;
 
 /** Resources living in this process. Made by {@link createResourceRegistry}. */

@@ -37,6 +37,7 @@ export interface ServerInfo extends Implementation {
   readonly instructions?: string | ((caller: string | undefined, identity?: Caller) => string | undefined);
 }
 
+/** How a server answers: eras, pages of lists, limits, and how state that clients carry is sealed. */
 export interface ServerOptions {
   /** Which eras are served; both by default. */
   readonly serves?: "both" | "legacy" | "modern";

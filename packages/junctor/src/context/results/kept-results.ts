@@ -4,6 +4,7 @@ import { type Clock, systemClock } from "@junctor/core/async";
 import { keys, type KeysOf, assertKnownKeys } from "@junctor/core/options";
 import { ReadingTime } from "./reading-time.ts";
 
+/** How much of long results is kept, and for how long. */
 export interface KeptResultsOptions {
   /** Bytes kept for all callers; 64 MiB. */
   readonly maxBytes?: number;

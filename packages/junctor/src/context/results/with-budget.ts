@@ -32,6 +32,7 @@ import {
   withElsewhere,
 } from "./results-elsewhere.ts";
 
+/** How long a result may be, and where the rest of a longer one is kept. */
 export interface BudgetOptions {
   /**
    * About how many tokens a result may be: of all tools; by glob on their names, `{ "github__*": 4000 }`, the first that fits; or of

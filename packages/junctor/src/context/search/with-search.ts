@@ -31,6 +31,7 @@ import { createSurface, surfaceNames } from "./search-surface.ts";
 import { parametersOf } from "./signature.ts";
 import { type IndexedList, type ServerOf, ToolIndex } from "./tool-index.ts";
 
+/** When tools are listed, and when they are left for the model to search. */
 export interface SearchOptions {
   /**
    * `search` (the default) always lists the tools of the search. `auto` lists all tools where they are below the budget, and to
