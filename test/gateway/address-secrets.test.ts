@@ -3,10 +3,9 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { RawJson } from "../../packages/core/src/json/raw.ts";
-import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import { callTool } from "../support/use-provider.ts";
 
 const secrets = ["path-s3cret", "query-s3cret", "header-s3cret", "host-s3cret"];
 const page = (url: string): string => `<html>${url} header-s3cret</html>`;
@@ -107,9 +106,8 @@ async function toldBy(origin: string): Promise<string> {
   await gateway.ready;
   const told: unknown[] = [];
   for (let turn = 0; turn < 2; turn++) {
-    const given = { name: "far__work", arguments: RawJson.fromText("{}") };
     try {
-      told.push(await gateway.provider.callTool(given, createCallContext()));
+      told.push(await callTool(gateway.provider, "far__work"));
     } catch (error) {
       const { message, data, code, delivery } = error as Error & {
         readonly data?: unknown;

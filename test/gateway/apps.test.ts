@@ -5,7 +5,6 @@ import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect } from "../../packages/client/src/client/connect.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import type { Tool } from "../../packages/core/src/mcp/types.ts";
-import type { OldProvider } from "../../packages/core/src/provider/old.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
@@ -13,6 +12,7 @@ import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { defineView } from "../../packages/server/src/registry/app-view.ts";
 import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
+import { toProvider } from "../support/use-provider.ts";
 
 const uri = "ui://get-time/mcp-app.html";
 const csp = { connectDomains: ["https://example.com"] };
@@ -28,28 +28,21 @@ function createClock(name: string, page = `<p>${name}</p>`): Registry {
 }
 
 /** Names a page in its tool and does not list it, in the older form, and names another's page in its result. */
-const unlisted: OldProvider = {
-  listTools: () => [
-    { name: "old", inputSchema: { type: "object" }, _meta: { "ui/resourceUri": "ui://old/page.html" } },
-  ],
-  callTool: () => ({
+const unlisted = toProvider(
+  [{ name: "old", inputSchema: { type: "object" }, _meta: { "ui/resourceUri": "ui://old/page.html" } }],
+  ({ method, name }) => ({
     kind: "complete",
-    result: RawJson.fromValue({
-      content: [{ type: "resource_link", uri, name: "theirs" }],
-      _meta: { ui: { resourceUri: uri } },
-    }),
+    result: RawJson.fromValue(
+      method === "tools/call"
+        ? {
+            content: [{ type: "resource_link", uri, name: "theirs" }],
+            _meta: { ui: { resourceUri: uri } },
+          }
+        : { contents: [{ uri: name, mimeType: "text/html;profile=mcp-app", blob: btoa("<p>old</p>") }] },
+    ),
   }),
-  resources: {
-    listResources: async () => [],
-    listTemplates: async () => [],
-    readResource: async ({ uri: wanted }) => ({
-      kind: "complete",
-      result: RawJson.fromValue({
-        contents: [{ uri: wanted, mimeType: "text/html;profile=mcp-app", blob: btoa("<p>old</p>") }],
-      }),
-    }),
-  },
-};
+  { offers: () => ({ serves: (method) => /^(?:tools|resources)\/(?!subscribe)/.test(method) }) },
+);
 
 const byName = (tools: readonly Tool[], name: string): Tool => {
   const found = tools.find((tool) => tool.name === name);

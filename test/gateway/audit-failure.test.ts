@@ -4,13 +4,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { verifyAudit } from "../../packages/junctor/src/audit/verify.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { readAuditLines } from "../support/audit-lines.ts";
 import { type Child, spawnServer } from "../support/child.ts";
 import { envelope } from "../support/conversation.ts";
+import { callTool, listTools } from "../support/use-provider.ts";
 import type { Frame } from "../support/wire-schema.ts";
 import { startTestGateway, type TestGateway } from "./support/gateway.ts";
 import { statefulServer } from "./support/servers.ts";
@@ -23,7 +23,7 @@ function newFolder(): string {
 
 const call = async ({ gateway }: TestGateway, name: string, args: object = {}): Promise<string> => {
   const context = createCallContext({ caller: "ada" });
-  const outcome = gateway.provider.callTool({ name, arguments: RawJson.fromValue(args) }, context);
+  const outcome = callTool(gateway.provider, name, args, context);
   return Promise.resolve(outcome).then(
     (end) => (end.kind === "complete" ? end.result.text : end.kind),
     String,
@@ -66,7 +66,7 @@ describe.skipIf(process.platform !== "linux")("on a disk that is full", () => {
       { mcpServers: {}, junctor: { audit: fullDisk } },
       { local: { own: createTools(ran) } },
     );
-    await at.gateway.provider.listTools(createCallContext());
+    await listTools(at.gateway.provider);
     expect(await call(at, "look")).toMatch(/answer is withheld.*audit record cannot be written/);
     expect(await call(at, "look")).toMatch(/refused and nothing was sent/);
     expect(ran).toEqual(["look"]);

@@ -11,6 +11,7 @@ import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import type { GatewayLog } from "../../packages/junctor/src/log/log.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { readAuditCalls } from "../support/audit-lines.ts";
+import { callTool } from "../support/use-provider.ts";
 import { startTestGateway } from "./support/gateway.ts";
 import { deadServer, statefulServer } from "./support/servers.ts";
 
@@ -28,8 +29,8 @@ async function record(config: object, work: (call: Call) => Promise<void>): Prom
   const at = await startTestGateway({ ...rest, junctor: { audit: "audit.jsonl", ...junctor } }, { folder });
   await work(async (name, args = "{}", caller) => {
     const context = createCallContext(caller === undefined ? {} : { caller });
-    const call = { name, arguments: RawJson.fromText(args) };
-    await Promise.resolve(at.gateway.provider.callTool(call, context)).catch(() => {});
+    const outcome = callTool(at.gateway.provider, name, RawJson.fromText(args), context);
+    await Promise.resolve(outcome).catch(() => {});
   });
   await at[Symbol.asyncDispose]();
   return readAuditCalls(join(folder, "audit.jsonl"));
@@ -243,10 +244,7 @@ describe("the log of a gateway", () => {
     await using at = await startTestGateway({ mcpServers: { child: statefulServer(), dead: deadServer } });
     const call = (name: string): Promise<unknown> =>
       Promise.resolve(
-        at.gateway.provider.callTool(
-          { name, arguments: RawJson.fromText('{"text":"hi"}') },
-          createCallContext({ caller: "ada" }),
-        ),
+        callTool(at.gateway.provider, name, { text: "hi" }, createCallContext({ caller: "ada" })),
       ).catch(() => {});
     await call("child__echo");
     await call("child__nothing");
@@ -282,8 +280,7 @@ describe("the log of a gateway", () => {
     };
     await using gateway = await createGateway({ mcpServers: {} }, { log, local: { own: createRegistry() } });
     await gateway.ready;
-    const call = { name: "nothing", arguments: RawJson.fromText("{}") };
-    await expect(gateway.provider.callTool(call, createCallContext())).rejects.toThrow("not found");
+    await expect(callTool(gateway.provider, "nothing")).rejects.toThrow("not found");
     expect(lines).toEqual([]);
   });
 });

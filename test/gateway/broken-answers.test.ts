@@ -4,10 +4,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import { callTool } from "../support/use-provider.ts";
 
 const file = fileURLToPath(new URL("../fixtures/broken-answers.mjs", import.meta.url));
 const { answers, usualResult } = (await import(file)) as {
@@ -75,10 +75,9 @@ afterAll(async () => {
 });
 
 async function call(server: string, kind: string, signal?: AbortSignal): Promise<unknown> {
-  const given = { name: `${server}__work`, arguments: RawJson.fromValue({ kind }) };
   const context = createCallContext(signal === undefined ? {} : { signal });
   try {
-    return (await gateway.provider.callTool(given, context)).kind;
+    return (await callTool(gateway.provider, `${server}__work`, { kind }, context)).kind;
   } catch (error) {
     return error;
   }

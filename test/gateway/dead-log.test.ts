@@ -2,8 +2,7 @@
 
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import { RawJson } from "../../packages/core/src/json/raw.ts";
-import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { callTool } from "../support/use-provider.ts";
 import { type LogLine, startTestGateway, type TestGateway } from "./support/gateway.ts";
 import { deadServer, startSdkServer } from "./support/servers.ts";
 
@@ -20,8 +19,7 @@ async function callUntilTried({ gateway, log }: TestGateway, name: string, tries
   const starts = (): number => log.filter(({ text }) => text.endsWith("is starting")).length;
   let failed = 0;
   while (starts() < tries) {
-    const call = { name, arguments: RawJson.fromText("{}") };
-    await Promise.resolve(gateway.provider.callTool(call, createCallContext())).catch(() => failed++);
+    await Promise.resolve(callTool(gateway.provider, name)).catch(() => failed++);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
   return failed;

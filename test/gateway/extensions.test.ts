@@ -1,13 +1,13 @@
 // Which extensions are declared on each side of a gateway, for each caller and server.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
-import type { OldProvider } from "../../packages/core/src/provider/old.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 import { type HttpFront, startHttpFront } from "../bridge/support/front.ts";
 import { fixture } from "../bridge/support/upstream.ts";
 import { connectLegacy, HttpWire, legacyCall, modern, modernCall, modernMeta } from "../support/http-wire.ts";
+import { toProvider } from "../support/use-provider.ts";
 import type { Frame } from "../support/wire-schema.ts";
 
 const ui = "io.modelcontextprotocol/ui";
@@ -22,16 +22,16 @@ const offered = {
 const passed = { [ui]: settings, [skills]: {} };
 
 /** Lists a tool more for those that declare pages, and tells what it was told. */
-const telling: OldProvider = {
-  listTools: ({ capabilities: { extensions = {} } }) => [
+const telling = toProvider(
+  ({ capabilities: { extensions = {} } }) => [
     { name: "told", inputSchema: { type: "object" } },
     ...(ui in extensions ? [{ name: "shown", inputSchema: { type: "object" as const } }] : []),
   ],
-  callTool: (_, { capabilities: { extensions = null } }) => ({
+  (_, { capabilities: { extensions = null } }) => ({
     kind: "complete",
     result: RawJson.fromValue({ content: [{ type: "text", text: JSON.stringify(extensions) }] }),
   }),
-};
+);
 
 const listen = (serves: "modern" | "legacy"): Promise<HttpListener> =>
   listenHttp(createServer(telling, { name: serves, version: "1" }, { serves }), { port: 0, graceMs: 100 });

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
+import { callTool, listTools } from "../support/use-provider.ts";
 import { connectTo } from "./support/clients.ts";
 import { startTestGateway } from "./support/gateway.ts";
 import type { ServerEntry } from "./support/servers.ts";
@@ -34,13 +34,12 @@ function gated(...args: readonly string[]): { readonly entry: ServerEntry; letGo
 }
 
 const namesOf = async ({ provider }: Gateway): Promise<readonly string[]> =>
-  (await provider.listTools(createCallContext())).map(({ name }) => name);
+  (await listTools(provider)).map(({ name }) => name);
 
 const metaOf = async ({ provider }: Gateway): Promise<unknown> =>
-  provider.listMeta?.(await provider.listTools(createCallContext()))?.["junctor/servers"];
+  (await provider.list("tools", createCallContext())).meta?.["junctor/servers"];
 
-const call = async ({ provider }: Gateway, name: string): Promise<unknown> =>
-  provider.callTool({ name, arguments: RawJson.fromText("{}") }, createCallContext());
+const call = async ({ provider }: Gateway, name: string): Promise<unknown> => callTool(provider, name);
 
 describe("with nothing remembered", () => {
   test("the first list waits for a server that is starting, and a legacy client is greeted meanwhile", async () => {
@@ -68,7 +67,7 @@ describe("with nothing remembered", () => {
     await expect.poll(() => at.gateway.status().find(({ name }) => name === "fine")?.tools).toBe(1);
     expect(await metaOf(at.gateway)).toMatchObject({ slow: { status: "starting", isListed: false } });
     // What is answered at once is no promise.
-    expect(at.gateway.provider.listTools(createCallContext())).toBeInstanceOf(Array);
+    expect(listTools(at.gateway.provider)).toBeInstanceOf(Array);
   });
 
   test("a list that waits is told in the log, once for each server", async () => {
@@ -215,7 +214,7 @@ describe("what a server listed is remembered", () => {
     }
     const clock = createVirtualClock(Date.now());
     await using again = await createGateway({ mcpServers: { gh: entry } }, { memoryFolder, clock });
-    expect(again.provider.listTools(createCallContext())).toMatchObject([{ name: "gh__list_issues" }]);
+    expect(listTools(again.provider)).toMatchObject([{ name: "gh__list_issues" }]);
   });
 
   test("and a lazy server that was listed once stays off until it is called", async () => {
@@ -285,7 +284,7 @@ describe("a server that was waited for in vain", () => {
     {
       // The clock stands still: whatever waited for the server would wait for ever.
       await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
-      expect(gateway.provider.listTools(createCallContext())).toMatchObject([{ name: "calc__echo" }]);
+      expect(listTools(gateway.provider)).toMatchObject([{ name: "calc__echo" }]);
       expect(await metaOf(gateway)).toMatchObject({ slow: { isListed: false } });
       await gateway.ready;
       const changes: unknown[] = [];
@@ -335,7 +334,7 @@ describe("a server that was waited for in vain", () => {
     rmSync(starts);
     gate.block();
     await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
-    expect(gateway.provider.listTools(createCallContext())).toMatchObject(names.map((name) => ({ name })));
+    expect(listTools(gateway.provider)).toMatchObject(names.map((name) => ({ name })));
     // It does not wait for its turn, which would not come: the first one keeps the only slot.
     await expect.poll(() => existsSync(starts)).toBe(true);
     gate.letGo();

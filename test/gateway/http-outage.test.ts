@@ -1,8 +1,6 @@
 // A server over HTTP that was away for a while. The sockets are real; the time is a test's, as far as it is waited for.
 import { setTimeout as wait } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { RawJson } from "../../packages/core/src/json/raw.ts";
-import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
@@ -11,6 +9,7 @@ import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 import { freePort } from "../support/free-ports.ts";
+import { callTool } from "../support/use-provider.ts";
 
 function listen(port: number): Promise<HttpListener> {
   const registry = createRegistry();
@@ -21,8 +20,7 @@ function listen(port: number): Promise<HttpListener> {
 
 async function call({ provider }: Gateway): Promise<string> {
   try {
-    const given = { name: "far__work", arguments: RawJson.fromText("{}") };
-    return (await provider.callTool(given, createCallContext())).kind;
+    return (await callTool(provider, "far__work")).kind;
   } catch (error) {
     return (error as { code: string }).code;
   }

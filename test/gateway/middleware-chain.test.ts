@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../packages/core/src/async/clock.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { fromFacets } from "../../packages/core/src/provider/adapters.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { withMiddleware } from "../../packages/core/src/provider/middleware.ts";
-import type { OldProvider, ToolCall } from "../../packages/core/src/provider/old.ts";
 import { createOperation } from "../../packages/core/src/provider/operation.ts";
+import type { Operation } from "../../packages/core/src/provider/provider.ts";
 import type { GatewayConfig } from "../../packages/junctor/src/config/config.ts";
 import {
   createMiddlewareChain,
@@ -16,6 +17,7 @@ import {
 import { silentLog } from "../../packages/junctor/src/log/log.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { readAuditCalls } from "../support/audit-lines.ts";
+import { toProvider } from "../support/use-provider.ts";
 
 let folder = "";
 beforeAll(async () => {
@@ -53,22 +55,17 @@ const make = (
     ...(earlier === undefined ? {} : { earlier }),
   });
 
-const call: ToolCall = { name: "echo", arguments: RawJson.fromText('{"text":"sk-abc"}') };
+const call = createOperation("tools/call", "echo", { arguments: { text: "sk-abc" } });
 
 /** What a call says in the end, through a chain and a provider that answers with its arguments. */
-async function say({ middlewares }: MiddlewareChain, more: Partial<ToolCall> = {}): Promise<string> {
-  const provider: OldProvider = {
-    listTools: () => [{ name: "echo", inputSchema: { type: "object" } }],
-    callTool: ({ arguments: args }) => ({
-      kind: "complete",
-      result: RawJson.fromValue({ content: [{ type: "text", text: args.text }] }),
-    }),
-  };
+async function say({ middlewares }: MiddlewareChain, more: Partial<Operation> = {}): Promise<string> {
+  const provider = toProvider([{ name: "echo", inputSchema: { type: "object" } }], ({ arguments: args }) => ({
+    kind: "complete",
+    result: RawJson.fromValue({ content: [{ type: "text", text: args.text }] }),
+  }));
   try {
-    const outcome = await withMiddleware(provider, middlewares).callTool(
-      { ...call, ...more },
-      createCallContext(),
-    );
+    const guarded = fromFacets(withMiddleware(provider, middlewares));
+    const outcome = await guarded.call({ ...call, ...more }, createCallContext());
     return outcome.kind === "complete" ? outcome.result.text : outcome.kind;
   } catch (error) {
     return (error as Error).message;

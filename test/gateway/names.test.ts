@@ -3,22 +3,23 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { createOperation } from "../../packages/core/src/provider/operation.ts";
 import { createPromptRegistry } from "../../packages/server/src/registry/prompts.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createResourceRegistry } from "../../packages/server/src/registry/resources.ts";
+import { callTool, listItems, listTools } from "../support/use-provider.ts";
 import { startTestGateway, type TestGateway } from "./support/gateway.ts";
 import { deadServer, type ServerEntry, statefulServer } from "./support/servers.ts";
 
 const context = createCallContext();
 
 async function toolsOf({ gateway }: TestGateway): Promise<readonly string[]> {
-  return (await gateway.provider.listTools(context)).map(({ name }) => name);
+  return (await listTools(gateway.provider)).map(({ name }) => name);
 }
 
 function call({ gateway }: TestGateway, name: string): Promise<unknown> {
-  return Promise.resolve(gateway.provider.callTool({ name, arguments: RawJson.fromText("{}") }, context));
+  return Promise.resolve(callTool(gateway.provider, name));
 }
 
 /** A child that lists these tools too. */
@@ -114,8 +115,8 @@ test("a resource that is denied is denied in every case, also where file names h
   );
   const local = { disk: createRegistry({ resources }) };
   const read = async (at: TestGateway, uri: string): Promise<string> => {
-    const outcome = await at.gateway.provider.resources?.readResource({ uri }, context);
-    return outcome?.kind === "complete" ? outcome.result.text : "";
+    const outcome = await at.gateway.provider.call(createOperation("resources/read", uri), context);
+    return outcome.kind === "complete" ? outcome.result.text : "";
   };
   for (const junctor of [
     { deny: ["file:///etc/*"] },
@@ -152,12 +153,10 @@ test("prompts and resources are denied by their own names as well", async () => 
     { local: { own: createRegistry({ prompts, resources }) } },
   );
   const { provider } = at.gateway;
-  expect(await provider.prompts?.listPrompts(context)).toMatchObject([{ name: "own__draft" }]);
-  expect(await provider.resources?.listResources(context)).toMatchObject([{ uri: "note://draft" }]);
-  await expect(provider.prompts?.getPrompt({ name: "own__secret", arguments: {} }, context)).rejects.toThrow(
-    "not found",
-  );
-  await expect(provider.resources?.readResource({ uri: "note://secret" }, context)).rejects.toThrow(
-    "not found",
-  );
+  const use = async (method: string, name: string): Promise<unknown> =>
+    provider.call(createOperation(method, name), context);
+  expect(await listItems(provider, "prompts")).toMatchObject([{ name: "own__draft" }]);
+  expect(await listItems(provider, "resources")).toMatchObject([{ uri: "note://draft" }]);
+  await expect(use("prompts/get", "own__secret")).rejects.toThrow("not found");
+  await expect(use("resources/read", "note://secret")).rejects.toThrow("not found");
 });

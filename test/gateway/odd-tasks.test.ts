@@ -3,25 +3,25 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { missingExtension } from "../../packages/core/src/mcp/extension.ts";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
-import type { OldProvider } from "../../packages/core/src/provider/old.ts";
-import type { TaskProgress, TaskState } from "../../packages/core/src/provider/task.ts";
+import type { Outcome, Provider } from "../../packages/core/src/provider/provider.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
+import { toProvider } from "../support/use-provider.ts";
 import { startTestGateway, type TestGateway } from "./support/gateway.ts";
 import { createTaskCaller, tasksId } from "./support/task-caller.ts";
 
 const form = elicit("Go on?", { ok: { type: "boolean" } });
 const yes = { action: "accept", content: { ok: true } };
-const done = (text: string): TaskProgress => ({
-  status: "completed",
+const done = (text: string): Outcome => ({
+  kind: "complete",
   result: RawJson.fromValue({ content: [{ type: "text", text }] }),
 });
-const working: TaskProgress = { status: "working" };
-const asking: TaskProgress = { status: "input_required", asks: { ok: form } };
+const working: Outcome = { kind: "working" };
+const asking: Outcome = { kind: "input_required", asks: { ok: form } };
 
 /** What a tool's task says, look by look; the last is said again and again. */
-const scripts: { readonly [tool: string]: readonly TaskProgress[] } = {
+const scripts: { readonly [tool: string]: readonly Outcome[] } = {
   wakes: [done("first"), working],
   revises: [done("first"), done("second")],
   repeats: [asking, asking, asking, done("at last")],
@@ -29,37 +29,41 @@ const scripts: { readonly [tool: string]: readonly TaskProgress[] } = {
 };
 
 /** A server whose tasks follow a script. */
-function createOdd(): { readonly provider: OldProvider; readonly log: string[] } {
+function createOdd(): { readonly provider: Provider; readonly log: string[] } {
   const log: string[] = [];
   const looks = new Map<string, number>();
-  const toState = (ref: string, progress: TaskProgress): TaskState => ({
-    ...progress,
-    ref,
-    createdAt: 0,
-    updatedAt: 0,
-    ttlMs: null,
-    pollMs: 1,
+  const inTask = (ref: string, outcome: Outcome): Outcome => ({
+    ...outcome,
+    task: { ref, createdAt: 0, updatedAt: 0, ttlMs: null, pollMs: 1 },
   });
-  const provider: OldProvider = {
-    listTools: () =>
-      [...Object.keys(scripts), "long"].map((name) => ({ name, inputSchema: { type: "object" } })),
-    callTool: ({ name }, { capabilities: { extensions = {} } }) => {
-      if (!(tasksId in extensions)) throw missingExtension(tasksId);
-      log.push(`ran ${name}`);
-      const ref = name === "long" ? "x".repeat(1500) : `${name} ${log.length}`;
-      return { kind: "task", task: toState(ref, working) };
+  const done: Outcome = { kind: "complete", result: RawJson.fromText("{}") };
+  const tools = [...Object.keys(scripts), "long"];
+  const provider = toProvider(
+    tools.map((name) => ({ name, inputSchema: { type: "object" } })),
+    ({ method, name, ref = "", arguments: args }, { capabilities: { extensions = {} } }) => {
+      const [tool = ""] = ref.split(" ");
+      switch (method) {
+        case "tools/call": {
+          if (!(tasksId in extensions)) throw missingExtension(tasksId);
+          log.push(`ran ${name}`);
+          return inTask(name === "long" ? "x".repeat(1500) : `${name} ${log.length}`, working);
+        }
+        case "tasks/get": {
+          const script = scripts[tool] ?? [];
+          const look = looks.get(ref) ?? 0;
+          looks.set(ref, look + 1);
+          return inTask(ref, script[Math.min(look, script.length - 1)]!);
+        }
+        case "tasks/update":
+          log.push(`answered ${tool} ${Object.keys(args.value as object).join()}`);
+          return done;
+        default:
+          log.push(`cancelled ${tool}`);
+          return done;
+      }
     },
-    tasks: {
-      get: (ref) => {
-        const script = scripts[ref.split(" ")[0]!] ?? [];
-        const look = looks.get(ref) ?? 0;
-        looks.set(ref, look + 1);
-        return toState(ref, script[Math.min(look, script.length - 1)]!);
-      },
-      update: (ref, answers) => void log.push(`answered ${ref.split(" ")[0]} ${Object.keys(answers).join()}`),
-      cancel: (ref) => void log.push(`cancelled ${ref.split(" ")[0]}`),
-    },
-  };
+    { offers: () => ({ serves: (method) => /^t(?:ool|ask)s/.test(method), extensions: { [tasksId]: {} } }) },
+  );
   return { provider, log };
 }
 

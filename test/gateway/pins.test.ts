@@ -4,7 +4,6 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect } from "../../packages/client/src/client/connect.ts";
 import { definitionOf } from "../../packages/core/src/mcp/definition.ts";
-import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { toAgreedPart } from "../../packages/junctor/src/config/agreed-part.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { createGateway, startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
@@ -18,6 +17,7 @@ import {
   type Offered,
   toTool,
 } from "../support/changing-server.ts";
+import { listTools } from "../support/use-provider.ts";
 
 const announce = { name: "announce", inputSchema: { type: "object" } };
 const first: Offered = {
@@ -238,7 +238,7 @@ describe("enforce", () => {
     const search = JSON.stringify(rest).replace("{", `{${hidden},${said},`);
     writeFileSync(`${servers.path}/notes.json.raw`, `[${search}]`);
     const { gateway } = await open("enforce");
-    const [listed] = await gateway.provider.listTools(createCallContext({}));
+    const [listed] = await listTools(gateway.provider);
     const { text } = definitionOf(listed ?? {});
     expect(text).toContain('"description":"Does search.","name":"notes__search"');
     expect(text).not.toContain("Does evil.");

@@ -5,12 +5,14 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { type CallContext, createCallContext } from "../../packages/core/src/provider/context.ts";
-import type { OldProvider } from "../../packages/core/src/provider/old.ts";
+import { createCompletion, createOperation } from "../../packages/core/src/provider/operation.ts";
+import type { Operation } from "../../packages/core/src/provider/provider.ts";
 import { createCompletionRegistry } from "../../packages/server/src/registry/completion.ts";
 import { createPromptRegistry } from "../../packages/server/src/registry/prompts.ts";
-import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 import { createResourceRegistry } from "../../packages/server/src/registry/resources.ts";
 import { readAuditCalls } from "../support/audit-lines.ts";
+import { listItems } from "../support/use-provider.ts";
 import { startTestGateway, type TestGateway } from "./support/gateway.ts";
 
 const mail = "ada@example.com";
@@ -19,7 +21,7 @@ const kinds = ["tool", "prompt", "resource", "completion"] as const;
 type Kind = (typeof kinds)[number];
 
 /** A provider whose everything is called `secret` or `open` and says an address; `hang` never answers. */
-function createEverything(): OldProvider {
+function createEverything(): Registry {
   const [prompts, resources, completion] = [
     createPromptRegistry(),
     createResourceRegistry(),
@@ -46,6 +48,9 @@ const start = (junctor: object, folder?: string): Promise<TestGateway> =>
     { local: { own: createEverything() }, ...(folder === undefined ? {} : { folder }) },
   );
 
+const completionOf = (ref: object, argument: string): Operation =>
+  createCompletion(RawJson.fromValue({ ref, argument: { name: argument, value: "" } }));
+
 /** Uses a thing of some kind; resolves with what came back as text, or the error. */
 async function use(
   { gateway }: TestGateway,
@@ -53,30 +58,25 @@ async function use(
   name: string,
   context: CallContext = createCallContext({ caller: "ada" }),
 ): Promise<string> {
-  const { callTool, prompts, resources, completion } = gateway.provider;
-  const textOf = async (work: () => unknown): Promise<string> => {
-    const outcome = (await work()) as { readonly result?: RawJson };
-    return outcome.result?.text ?? JSON.stringify(outcome);
+  const operations: { readonly [kind in Kind]: Operation } = {
+    tool: createOperation("tools/call", name),
+    prompt: createOperation("prompts/get", name),
+    resource: createOperation("resources/read", `note://${name}`),
+    completion: completionOf({ type: "ref/prompt", name }, "a"),
   };
-  const ref = { type: "ref/prompt", name } as const;
-  const ways: { readonly [kind in Kind]: () => unknown } = {
-    tool: () => callTool({ name, arguments: RawJson.fromText("{}") }, context),
-    prompt: () => prompts?.getPrompt({ name, arguments: {} }, context),
-    resource: () => resources?.readResource({ uri: `note://${name}` }, context),
-    completion: () => completion?.complete({ ref, argument: { name: "a", value: "" }, known: {} }, context),
-  };
-  return textOf(ways[kind]).catch(String);
+  try {
+    const outcome = await gateway.provider.call(operations[kind], context);
+    return outcome.kind === "complete" ? outcome.result.text : outcome.kind;
+  } catch (error) {
+    return String(error);
+  }
 }
 
 async function listsOf({ gateway }: TestGateway): Promise<{ readonly [part: string]: readonly object[] }> {
-  const { listTools, prompts, resources } = gateway.provider;
   const context = createCallContext({ caller: "ada" });
-  return {
-    tools: await listTools(context),
-    prompts: (await prompts?.listPrompts(context)) ?? [],
-    resources: (await resources?.listResources(context)) ?? [],
-    templates: (await resources?.listTemplates(context)) ?? [],
-  };
+  const parts = ["tools", "prompts", "resources", "templates"] as const;
+  const lists = parts.map(async (part) => [part, await listItems(gateway.provider, part, context)] as const);
+  return Object.fromEntries(await Promise.all(lists));
 }
 
 async function newFolder(): Promise<string> {
@@ -163,15 +163,17 @@ test("a module's hooks see every kind, and what they leave out of a list cannot 
     expect(await use(at, kind, "hang")).toContain(`not this ${kind}`);
     expect(await use(at, kind, "open")).toContain(`after ${kind}`);
   }
-  const { resources, completion } = at.gateway.provider;
+  const { provider } = at.gateway;
   const context = createCallContext();
+  const call = async (operation: Operation): Promise<unknown> => provider.call(operation, context);
+  const watch = async (name: string): Promise<unknown> =>
+    provider.watch?.({ part: "resources", name, ref: undefined }, context, () => {});
   for (const uri of ["note://secret", "note://secre%74", "secret://secret/1"]) {
-    await expect(resources?.readResource({ uri }, context)).rejects.toThrow("not found");
-    await expect(resources?.watch?.(uri, context)).rejects.toThrow("not found");
+    await expect(call(createOperation("resources/read", uri))).rejects.toThrow("not found");
+    await expect(watch(uri)).rejects.toThrow("not found");
   }
-  const ref = { type: "ref/resource", uri: "secret://secret/{id}" } as const;
-  const asked = completion?.complete({ ref, argument: { name: "id", value: "" }, known: {} }, context);
-  await expect(asked).rejects.toThrow("not found");
+  const ref = { type: "ref/resource", uri: "secret://secret/{id}" };
+  await expect(call(completionOf(ref, "id"))).rejects.toThrow("not found");
 });
 
 test("an edit of the config changes the policy of every kind", async () => {

@@ -1,12 +1,11 @@
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { systemClock } from "../../packages/core/src/async/clock.ts";
-import { RawJson } from "../../packages/core/src/json/raw.ts";
-import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import type { Gateway, RunningGateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
 import { SharedUpstreams } from "../../packages/junctor/src/servers/shared-upstreams.ts";
+import { callTool, listTools } from "../support/use-provider.ts";
 
 const quick = fileURLToPath(new URL("../fixtures/children/quick.mjs", import.meta.url));
 
@@ -23,11 +22,11 @@ const start = (shared: SharedUpstreams, own: object, ...args: readonly string[])
   startGateway(parse(own, ...args), { shared, unnamed: "trusted" });
 
 const namesOf = async ({ provider }: Gateway): Promise<readonly string[]> =>
-  (await provider.listTools(createCallContext())).map(({ name }) => name);
+  (await listTools(provider)).map(({ name }) => name);
 
 /** Every tool answers with the id of the server's process. */
 async function call({ provider }: Gateway, name: string): Promise<unknown> {
-  const answer = await provider.callTool({ name, arguments: RawJson.fromText("{}") }, createCallContext());
+  const answer = await callTool(provider, name);
   return answer.kind === "complete" ? JSON.parse(answer.result.bytes.toString()) : answer;
 }
 

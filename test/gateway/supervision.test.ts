@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { RawJson } from "../../packages/core/src/json/raw.ts";
 import type { ClientCapabilities } from "../../packages/core/src/mcp/types.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
@@ -12,6 +11,7 @@ import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { settlesAtOnce } from "../support/at-once.ts";
 import { isAlive } from "../support/processes.ts";
+import { callTool, listTools } from "../support/use-provider.ts";
 
 const quickFile = fileURLToPath(new URL("../fixtures/children/quick.mjs", import.meta.url));
 const quick = (...args: readonly string[]): object => ({
@@ -37,12 +37,12 @@ async function namesOf(
   { provider }: Gateway,
   capabilities: ClientCapabilities = {},
 ): Promise<readonly string[]> {
-  const tools = await provider.listTools(createCallContext({ capabilities }));
+  const tools = await listTools(provider, createCallContext({ capabilities }));
   return tools.map(({ name }) => name);
 }
 
 async function call({ provider }: Gateway, name: string): Promise<string> {
-  const outcome = await provider.callTool({ name, arguments: RawJson.fromText("{}") }, createCallContext());
+  const outcome = await callTool(provider, name);
   if (outcome.kind !== "complete") throw new Error(outcome.kind);
   return (outcome.result.value as { content: { text: string }[] }).content[0]?.text ?? "";
 }
@@ -66,15 +66,15 @@ describe("ten dead and ten slow servers among fifty", () => {
     await using gateway = await createGateway({ mcpServers }, { firstListMs: 2000 });
     await gateway.ready;
     // What is answered at once is no promise. A timer may fire a millisecond before the clock says so.
-    await expect.poll(() => gateway.provider.listTools(createCallContext())).toBeInstanceOf(Array);
+    await expect.poll(() => listTools(gateway.provider)).toBeInstanceOf(Array);
     await expect.poll(() => gateway.status().filter(({ status }) => status === "up").length).toBe(30);
     // Each is listed right after it is up.
     await expect.poll(async () => (await namesOf(gateway)).length).toBe(30);
-    const list = await gateway.provider.listTools(createCallContext());
-    expect(list.map(({ name }) => name)).toEqual(
+    const { items, meta } = await gateway.provider.list("tools", createCallContext());
+    expect(items.map(({ name }) => name)).toEqual(
       Array.from({ length: 30 }, (_, index) => `quick${index}__tool${index}`),
     );
-    const missing = gateway.provider.listMeta?.(list)?.["junctor/servers"] as { [server: string]: object };
+    const missing = meta?.["junctor/servers"] as { [server: string]: object };
     expect(Object.keys(missing).toSorted()).toEqual(
       Object.keys(mcpServers)
         .filter((name) => !name.startsWith("quick"))
@@ -121,7 +121,7 @@ describe("a child that dies", () => {
     await gateway.ready;
     await expect.poll(() => namesOf(gateway)).toEqual(["changing__old", "changing__die", "other__echo"]);
     const heard: string[] = [];
-    gateway.provider.onChange?.(({ kind }) => heard.push(kind));
+    gateway.provider.onChange?.(({ part }) => heard.push(part));
     await writeFile(file, "new,die");
     const failing = call(gateway, "changing__die");
     await expect(failing).rejects.toMatchObject({ code: "upstream.lost", delivery: "outcome_unknown" });
@@ -138,7 +138,7 @@ describe("a child that dies", () => {
     await using gateway = await createGateway({ mcpServers: { same: quick("--tools=die") } });
     await expect.poll(() => namesOf(gateway)).toEqual(["same__die"]);
     const heard: string[] = [];
-    gateway.provider.onChange?.(({ kind }) => heard.push(kind));
+    gateway.provider.onChange?.(({ part }) => heard.push(part));
     await expect(call(gateway, "same__die")).rejects.toMatchObject({ code: "upstream.lost" });
     await expect.poll(() => statusOf(gateway, "same")).toBe("down");
     await expect.poll(() => statusOf(gateway, "same")).toBe("up");

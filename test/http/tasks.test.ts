@@ -9,6 +9,7 @@ import {
   withMiddleware,
 } from "../../packages/core/src/provider/middleware.ts";
 import type { OldProvider } from "../../packages/core/src/provider/old.ts";
+import type { Provider } from "../../packages/core/src/provider/provider.ts";
 import type { TaskState } from "../../packages/core/src/provider/task.ts";
 import { withBudget } from "../../packages/junctor/src/context/results/with-budget.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
@@ -37,7 +38,7 @@ interface Served extends AsyncDisposable {
   as(caller: string): Caller;
 }
 
-async function serve(provider: OldProvider, options: ServerOptions = {}): Promise<Served> {
+async function serve(provider: OldProvider | Provider, options: ServerOptions = {}): Promise<Served> {
   const listener = await listenHttp(createServer(provider, info, options), {
     port: 0,
     authenticate: (header) => header("authorization")?.slice("Bearer ".length),
@@ -289,7 +290,7 @@ describe("tasks over HTTP", () => {
     expect(undeclared.error).toMatchObject({ code: -32021 });
   });
 
-  test.each<readonly [string, (provider: OldProvider, seen: CallEnd[]) => OldProvider]>([
+  test.each<readonly [string, (provider: OldProvider, seen: CallEnd[]) => OldProvider | Provider]>([
     [
       "middleware",
       (provider, seen) => withMiddleware(provider, [{ afterCall: (_, end) => void seen.push(end) }]),

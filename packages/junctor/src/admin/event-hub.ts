@@ -95,8 +95,8 @@ export class EventHub implements Disposable {
     this.#stops = [
       () => changes[Symbol.dispose](),
       log.listen((line) => this.#gathered.line(line)),
-      gateway.provider.onChange?.((change) => {
-        if (change.kind !== "resource") this.#gathered.isCatalogNew = true;
+      gateway.provider.onChange?.(() => {
+        this.#gathered.isCatalogNew = true;
       }) ?? (() => {}),
       telemetry.onStep(() => this.#tell("point", newest())),
       every(gatherMs, () => this.#flush(changes)),

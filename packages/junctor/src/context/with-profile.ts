@@ -10,7 +10,6 @@ import {
   type Middleware,
   type OldProvider,
   type Provider,
-  withFacets,
   withMiddleware,
   withNames,
 } from "@junctor/core/provider";
@@ -36,15 +35,15 @@ const optionKeys: KeysOf<ProfileOptions> = keys("allow deny rename pin");
  * @example
  * const reading = withProfile(provider, { allow: ["github__get_*"], rename: { github__get_issue: "issue" } });
  */
-export function withProfile(provider: OldProvider, options: ProfileOptions): OldProvider {
+export function withProfile(given: OldProvider | Provider, options: ProfileOptions): Provider {
   assertKnownKeys("withProfile", options, optionKeys);
   const { allow, deny, rename = {}, pin = [] } = options;
   const isNarrow = allow !== undefined || (deny ?? []).length > 0;
-  const narrow = isNarrow ? withMiddleware(provider, [createFilter(createGlobs(allow, deny))]) : provider;
+  const narrow = fromFacets(
+    isNarrow ? withMiddleware(given, [createFilter(createGlobs(allow, deny))]) : given,
+  );
   const isSame = Object.keys(rename).length === 0 && pin.length === 0;
-  return isSame
-    ? narrow
-    : withFacets(withToolNames(fromFacets(narrow), new Map(Object.entries(rename)), new Set(pin)));
+  return isSame ? narrow : withToolNames(narrow, new Map(Object.entries(rename)), new Set(pin));
 }
 
 /** Leaves the things whose names or URIs may pass, in lists and in use. */

@@ -14,10 +14,12 @@ import {
 import {
   type Change,
   type ChangeSource,
-  createGuarded,
   type Middleware,
   type CallerInfo,
-  type OldProvider,
+  fromFacets,
+  latest,
+  type Provider,
+  withMiddleware,
 } from "@junctor/core/provider";
 import { createServer } from "@junctor/server";
 import type { ListenLimits } from "@junctor/server/internal";
@@ -62,16 +64,16 @@ interface EntranceOptions {
   /** The name of a mount: tokens that are sealed here open nowhere else. */
   readonly mount?: string;
   /** Puts around the middleware what follows the config as it does; by default caps of servers. */
-  readonly around?: (provider: OldProvider) => OldProvider;
+  readonly around?: (provider: Provider) => Provider;
   /** Puts more around the provider, outside of all that. */
-  readonly wrap?: (provider: OldProvider) => OldProvider;
+  readonly wrap?: (provider: Provider) => Provider;
   /** Text in place of the servers' own instructions, where there is one. */
   readonly instructions?: () => string | undefined;
 }
 
 /** One way in to the servers of a gateway. */
 export interface Entrance {
-  readonly provider: OldProvider;
+  readonly provider: Provider;
   readonly server: Server;
   /** Replaces the middleware, after an edit of the config. */
   replace(middlewares: readonly Middleware[]): void;
@@ -115,8 +117,10 @@ export function createEntrance(parts: EntranceParts, options: EntranceOptions): 
   });
   const base = withOpenedMethods(composition, { servers: () => fleet.servers, viewFor });
   const { around = (inner) => withServerCaps(inner, parts, mount) } = options;
-  const guarded = createGuarded(base, parts.chain().middlewares, around);
-  const provider = wrap(guarded.provider);
+  const guard = (middlewares: readonly Middleware[]): Provider =>
+    around(fromFacets(withMiddleware(base, middlewares)));
+  let guarded = guard(parts.chain().middlewares);
+  const provider = wrap(latest(() => guarded));
   const ofServers = (caller: string | undefined, identity?: Caller): string | undefined => {
     const naming = toNaming(parts.config());
     const callerInfo = { ...anyone, caller, identity };
@@ -141,7 +145,13 @@ export function createEntrance(parts: EntranceParts, options: EntranceOptions): 
       observer: parts.observer,
     },
   );
-  return { provider, server: endingSessions(server, fleet), replace: guarded.replace };
+  return {
+    provider,
+    server: endingSessions(server, fleet),
+    replace: (middlewares) => {
+      guarded = guard(middlewares);
+    },
+  };
 }
 
 /** The extensions that a gateway has itself, whatever its servers have. */

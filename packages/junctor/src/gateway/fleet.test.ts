@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { fromFacets } from "../../../core/src/provider/adapters.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import type { OldChange } from "../../../core/src/provider/old.ts";
 import type { Notice } from "../../../core/src/provider/provider.ts";
@@ -21,10 +20,10 @@ test("a change of a gateway inside a gateway is heard by the callers of the oute
   await using outer = await createGateway({ mcpServers: {} }, { local: { inner: inner.provider } });
   await Promise.all([inner.ready, outer.ready]);
   const context = createCallContext();
-  await outer.provider.resources?.listResources(context);
+  await outer.provider.list("resources", context);
   const heard: Notice[] = [];
   const target = { part: "resources", name: uri, ref: undefined } as const;
-  await fromFacets(outer.provider).watch?.(target, context, (notice) => heard.push(notice));
+  await outer.provider.watch?.(target, context, (notice) => heard.push(notice));
   resources.updated(uri);
   await expect.poll(() => heard).toContainEqual({ kind: "updated", uri });
 });

@@ -1,6 +1,6 @@
 import { waitFor } from "@junctor/core/async";
 import type { Catalog, Naming } from "@junctor/core/compose";
-import { type Change, fromFacets, type OldProvider } from "@junctor/core/provider";
+import { type Change, fromFacets, type OldProvider, type Provider } from "@junctor/core/provider";
 import { type Links, PerCallerServers } from "../accounts/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import type { CallerKinds } from "../policy/index.ts";
@@ -21,7 +21,7 @@ interface FleetOptions extends UpstreamFactoryOptions {
   readonly catalog: Catalog;
   readonly kinds: CallerKinds;
   /** Providers of this process, by name. */
-  readonly local: { readonly [name: string]: OldProvider };
+  readonly local: { readonly [name: string]: OldProvider | Provider };
   /** Called for each change that callers must hear of. */
   readonly onChange: (change: Change) => void;
   /** Called when a server was listed, also if its lists are the same as before. */

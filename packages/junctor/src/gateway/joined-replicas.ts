@@ -1,5 +1,5 @@
 import type { Server, Implementation } from "@junctor/core/mcp";
-import { type Change, type ChangeSource, fromFacets, type Provider } from "@junctor/core/provider";
+import type { Change, ChangeSource, Provider } from "@junctor/core/provider";
 import { type Cluster, createConnectionServer } from "../cluster/index.ts";
 import { profileOfResults, type ResultsElsewhere, resultsName } from "../context/index.ts";
 import type { GatewayLog } from "../log/index.ts";
@@ -24,7 +24,7 @@ export function joinResults({ membership, clientAt }: Cluster): { readonly elsew
     elsewhere: {
       here: membership.id,
       readerAt: (at, profile) => clientAt(at, resultsName(profile)),
-      serve: (profile, reader) => void readers.set(profile, fromFacets(reader)),
+      serve: (profile, reader) => void readers.set(profile, reader),
       readers,
     },
   };

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { callTool, toProvider } from "../../../../test/support/use-provider.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
-import { createCallContext } from "../../../core/src/provider/context.ts";
+import { fromFacets } from "../../../core/src/provider/adapters.ts";
 import { withMiddleware } from "../../../core/src/provider/middleware.ts";
-import type { OldProvider } from "../../../core/src/provider/old.ts";
 import type { OwnerOf } from "../../../server/src/middleware/audit-log.ts";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
 import { silentLog } from "../log/log.ts";
@@ -16,12 +16,11 @@ test("a call that is answered at once is logged at once, and answered without a 
     debug: (facts: object, text: string): void => void lines.push([facts, text]),
   };
   const outcome = { kind: "complete", result: RawJson.fromText('{"content":[]}') } as const;
-  const atOnce: OldProvider = { listTools: () => [], callTool: () => outcome };
+  const atOnce = toProvider([], () => outcome);
   const clock = createVirtualClock(1_000_000);
   const ownerOf: OwnerOf = ({ name }) => ({ server: "one", ownName: name });
-  const provider = withMiddleware(atOnce, [logCalls({ log, clock, ownerOf })], { clock });
-  const call = { name: "hi", arguments: RawJson.fromText("{}") };
-  expect(provider.callTool(call, createCallContext())).toBe(outcome);
+  const provider = fromFacets(withMiddleware(atOnce, [logCalls({ log, clock, ownerOf })], { clock }));
+  expect(callTool(provider, "hi")).toBe(outcome);
   expect(lines).toMatchObject([[{ tool: "hi", server: "one", outcome: "ok", ms: 0 }, "call of hi: ok"]]);
 });
 
@@ -29,8 +28,8 @@ test("no more of a made-up name is logged than a name may have", async () => {
   const lines: string[] = [];
   const log = { ...silentLog, debug: (_: object, text: string): void => void lines.push(text) };
   const middleware = logCalls({ log, clock: createVirtualClock(0), ownerOf: () => undefined });
-  const provider = withMiddleware(createRegistry(), [middleware]);
-  const call = { name: `${"x".repeat(255)}😀${"x".repeat(100_000)}`, arguments: RawJson.fromText("{}") };
-  await expect(provider.callTool(call, createCallContext())).rejects.toThrow("not found");
+  const provider = fromFacets(withMiddleware(createRegistry(), [middleware]));
+  const name = `${"x".repeat(255)}😀${"x".repeat(100_000)}`;
+  await expect(callTool(provider, name)).rejects.toThrow("not found");
   expect(lines).toEqual([`call of ${"x".repeat(255)}: refused`]);
 });

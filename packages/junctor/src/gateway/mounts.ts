@@ -1,6 +1,6 @@
 import { anyone, type UriNames } from "@junctor/core/compose";
 import type { Server } from "@junctor/core/mcp";
-import type { Middleware, OldProvider } from "@junctor/core/provider";
+import type { Middleware, Provider } from "@junctor/core/provider";
 import type { Mounts } from "@junctor/server/internal";
 import { withOwnNames } from "../catalog/index.ts";
 import type { GatewayConfig, ProfileConfig } from "../config/index.ts";
@@ -88,7 +88,7 @@ export class GatewayMounts implements Mounts {
 function createServerEntrance(parts: EntranceParts, access: Access, name: string): Entrance {
   const viewFor = access.viewAt(name);
   const uris = (): UriNames | undefined => parts.catalog.snapshotFor(anyone).uris.get(name);
-  const wrap = (provider: OldProvider): OldProvider => withOwnNames(provider, { viewFor, uris });
+  const wrap = (provider: Provider): Provider => withOwnNames(provider, { viewFor, uris });
   return createEntrance(parts, { viewFor, mount: name, wrap });
 }
 

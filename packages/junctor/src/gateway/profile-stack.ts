@@ -2,11 +2,10 @@ import { type Catalog, allowAll, type View } from "@junctor/core/compose";
 import {
   fromFacets,
   latest,
-  withFacets,
   withMiddleware,
   type Change,
   type CallerInfo,
-  type OldProvider,
+  type Provider,
 } from "@junctor/core/provider";
 import type { ProfileConfig } from "../config/index.ts";
 import {
@@ -28,41 +27,37 @@ interface ProfileParts extends CapParts {
 
 /** The provider of a profile. */
 export interface ProfileStack {
-  readonly provider: OldProvider;
+  readonly provider: Provider;
   /** Follows another config of the profile, or another middleware; callers keep what they have open. */
   use(profile: ProfileConfig): void;
 }
 
 /** Puts names, caps and search of a profile around a provider, which has all that the profile may use. */
-export function createProfileStack(
-  base: OldProvider,
-  first: ProfileConfig,
-  parts: ProfileParts,
-): ProfileStack {
+export function createProfileStack(base: Provider, first: ProfileConfig, parts: ProfileParts): ProfileStack {
   let profile = first;
-  let current = fromFacets(build(base, first, parts));
+  let current = build(base, first, parts);
   // The tools of a search stay the same while servers come and go, and with them the prompt that a model has cached.
   const isHidden = ({ part, origin }: Change): boolean =>
     profile.tools === "search" && profile.pin.length === 0 && part === "tools" && origin !== undefined;
-  const { onChange } = fromFacets(base);
+  const { onChange } = base;
   return {
-    provider: withFacets({
+    provider: {
       ...latest(() => current),
       onChange: (listener) =>
         onChange?.((change) => {
           if (!isHidden(change)) listener(change);
         }) ?? (() => {}),
-    }),
+    },
     use: (next) => {
       profile = next;
-      current = fromFacets(build(base, next, parts));
+      current = build(base, next, parts);
     },
   };
 }
 
-function build(base: OldProvider, profile: ProfileConfig, parts: ProfileParts): OldProvider {
+function build(base: Provider, profile: ProfileConfig, parts: ProfileParts): Provider {
   const { name, rename, pin, tools, budget } = profile;
-  const own = (provider: OldProvider): OldProvider => withMiddleware(provider, parts.chain().middlewares);
+  const own = (tools: Provider): Provider => fromFacets(withMiddleware(tools, parts.chain().middlewares));
   const named = withProfile(base, { rename, pin });
   const byPublicName = createCaps(parts, profile.maxResultTokens);
   const oldNames = new Map(Object.entries(rename).map(([old, name]) => [name, old]));

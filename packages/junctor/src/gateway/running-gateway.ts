@@ -1,6 +1,6 @@
 import type { Collision } from "@junctor/core/compose";
 import type { Server } from "@junctor/core/mcp";
-import type { OldProvider } from "@junctor/core/provider";
+import type { Provider } from "@junctor/core/provider";
 import type { Authenticate } from "@junctor/server";
 import type { Mounts, Pages } from "@junctor/server/internal";
 import type { ConfigIssue, GatewayConfig } from "../config/index.ts";
@@ -16,7 +16,7 @@ export interface Gateway extends AsyncDisposable {
   /** For `listenHttp`, `serveStdio` and the like. */
   readonly server: Server;
   /** The same as a provider, to compose or to wrap. */
-  readonly provider: OldProvider;
+  readonly provider: Provider;
   /** Tells callers by their keys and tokens, for `listenHttp`; undefined when the config has neither keys nor issuers. */
   readonly authenticate: Authenticate | undefined;
   /** The profiles of the config, for `listenHttp`. */

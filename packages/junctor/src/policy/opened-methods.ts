@@ -1,7 +1,7 @@
 import type { View } from "@junctor/core/compose";
 import { RpcError } from "@junctor/core/errors";
 import { methods } from "@junctor/core/mcp";
-import { type CallerInfo, fromFacets, type Provider } from "@junctor/core/provider";
+import type { CallerInfo, Provider } from "@junctor/core/provider";
 import { createGlob } from "@junctor/server/internal";
 import type { ServerConfig } from "../config/index.ts";
 import type { GatewayServer } from "../servers/index.ts";
@@ -28,7 +28,7 @@ export function withOpenedMethods(inner: Provider, { servers, viewFor }: OpenedM
     const { method } = operation;
     const [owner, ...others] = ownersOf(method, context);
     if (owner === undefined) throw new RpcError("rpc.method_not_found", `Method not found: ${method}`);
-    if (others.length === 0) return fromFacets(owner.provider).call(operation, context);
+    if (others.length === 0) return owner.provider.call(operation, context);
     const names = [owner, ...others].map(({ config }) => config.name).join(", ");
     throw new RpcError(
       "rpc.invalid_params",

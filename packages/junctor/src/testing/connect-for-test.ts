@@ -2,7 +2,14 @@ import { type Client, connect, type CallOptions } from "@junctor/client";
 import type { Clock } from "@junctor/core/async";
 import type { Revision, Server } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import type { CallContext, CallEvent, OldChange, OldProvider, ToolCall } from "@junctor/core/provider";
+import type {
+  CallContext,
+  CallEvent,
+  OldChange,
+  OldProvider,
+  Provider,
+  ToolCall,
+} from "@junctor/core/provider";
 import { createServer } from "@junctor/server";
 import { type TestAnswers, type TestQuestion, toHandlers } from "./answers.ts";
 import { failUnanswered } from "./fail-unanswered.ts";
@@ -43,7 +50,7 @@ const optionKeys: KeysOf<TestOptions> = keys("revision answers caller clock");
  * expect(app.questions).toMatchObject([{ kind: "elicit", params: { message: "Really?" } }]);
  */
 export async function connectForTest(
-  target: OldProvider | Server,
+  target: OldProvider | Provider | Server,
   options: TestOptions = {},
 ): Promise<TestClient> {
   assertKnownKeys("connectForTest", options, optionKeys);
@@ -100,6 +107,6 @@ export async function connectForTest(
   ) as TestClient;
 }
 
-function isServer(target: OldProvider | Server): target is Server {
+function isServer(target: OldProvider | Provider | Server): target is Server {
   return "handle" in target;
 }

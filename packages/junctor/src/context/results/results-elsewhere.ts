@@ -14,9 +14,12 @@ export interface ResultsElsewhere {
   /** The id of this replica: 12 hexadecimal digits. Ids of results that it keeps begin with it. */
   readonly here: string;
   /** Reads results of a profile at another replica; undefined when that replica is gone. */
-  readonly readerAt: (address: string, profile: string | undefined) => Promise<OldProvider | undefined>;
+  readonly readerAt: (
+    address: string,
+    profile: string | undefined,
+  ) => Promise<OldProvider | Provider | undefined>;
   /** Registers the reader of this replica's results of a profile, for the other replicas. */
-  readonly serve: (profile: string | undefined, reader: OldProvider) => void;
+  readonly serve: (profile: string | undefined, reader: Provider) => void;
 }
 
 /** The id of a result that this replica keeps, as callers know it. */

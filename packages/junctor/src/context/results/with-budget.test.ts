@@ -2,10 +2,12 @@ import { Buffer } from "node:buffer";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../../../test/support/runs.ts";
+import { callTool, listItems, listTools, toProvider } from "../../../../../test/support/use-provider.ts";
 import { RawJson } from "../../../../core/src/json/raw.ts";
 import type { Content, ToolResult } from "../../../../core/src/mcp/types.ts";
 import { createCallContext } from "../../../../core/src/provider/context.ts";
-import type { OldProvider } from "../../../../core/src/provider/old.ts";
+import { createOperation } from "../../../../core/src/provider/operation.ts";
+import type { Provider } from "../../../../core/src/provider/provider.ts";
 import { createVirtualClock } from "../../testing/virtual-clock.ts";
 import { estimateTokens } from "../estimate.ts";
 import { KeptResults } from "./kept-results.ts";
@@ -15,30 +17,28 @@ const cap = 1000;
 const long = Array.from({ length: 2000 }, (_, line) => `line ${line + 1} of many`).join("\n");
 
 /** A provider whose tool `get` gives this result. */
-const giving = (result: object, outputSchema?: object): OldProvider => ({
-  listTools: () => [
-    {
-      name: "get",
-      inputSchema: { type: "object" },
-      ...(outputSchema === undefined ? {} : { outputSchema: { ...outputSchema } }),
-    },
-  ],
-  callTool: () => ({ kind: "complete", result: RawJson.fromText(JSON.stringify(result)) }),
-});
+const giving = (result: object, outputSchema?: object): Provider =>
+  toProvider(
+    [
+      {
+        name: "get",
+        inputSchema: { type: "object" },
+        ...(outputSchema === undefined ? {} : { outputSchema: { ...outputSchema } }),
+      },
+    ],
+    () => ({ kind: "complete", result: RawJson.fromText(JSON.stringify(result)) }),
+  );
 const text = (value: string): Content => ({ type: "text", text: value });
-const capped = (result: object, options: Partial<BudgetOptions> = {}): OldProvider =>
+const capped = (result: object, options: Partial<BudgetOptions> = {}): Provider =>
   withBudget(giving(result), { maxResultTokens: cap, ...options });
 
 async function call(
-  provider: OldProvider,
+  provider: Provider,
   name = "get",
   args: object = {},
   caller?: string,
 ): Promise<ToolResult> {
-  const outcome = await provider.callTool(
-    { name, arguments: RawJson.fromValue(args) },
-    createCallContext({ caller }),
-  );
+  const outcome = await callTool(provider, name, args, createCallContext({ caller }));
   if (outcome.kind !== "complete") throw new Error(outcome.kind);
   return outcome.result.value as ToolResult;
 }
@@ -48,11 +48,8 @@ const idIn = (result: ToolResult): string => /"id":"([^"]+)"/.exec(textOf(result
 
 test("a result below its cap keeps its bytes, its structured content and its identity", async () => {
   const raw = RawJson.fromText('{"content":[{"type":"text","text":"1.0"}],"structuredContent":{"n":1.0}}');
-  const provider = withBudget(
-    { listTools: () => [], callTool: () => ({ kind: "complete", result: raw }) },
-    { maxResultTokens: cap },
-  );
-  const outcome = provider.callTool({ name: "get", arguments: RawJson.fromText("{}") }, createCallContext());
+  const inner = toProvider([], () => ({ kind: "complete", result: raw }));
+  const outcome = callTool(withBudget(inner, { maxResultTokens: cap }), "get");
   expect((outcome as { readonly result: RawJson }).result).toBe(raw);
 });
 
@@ -153,12 +150,12 @@ describe("a longer result", () => {
     const provider = capped({ content: [text(long)] });
     const { content } = await call(provider);
     const { uri } = content.at(-1) as { readonly uri: string };
-    const read = await provider.resources!.readResource({ uri }, createCallContext());
+    const read = await provider.call(createOperation("resources/read", uri), createCallContext());
     expect(read).toMatchObject({ kind: "complete" });
     expect((read as { readonly result: RawJson }).result.value).toMatchObject({
       contents: [{ uri, text: long }],
     });
-    expect(await provider.resources!.listResources(createCallContext())).toEqual([]);
+    expect(await listItems(provider, "resources")).toEqual([]);
   });
 
   test("keeps that it is an error, and has no structured content", async () => {
@@ -212,7 +209,7 @@ test("a small image stays, and images that do not fit become links", async () =>
   expect(content.map(({ type }) => type)).toEqual(["text", "image", "resource_link", "resource_link"]);
   const { uri, size } = content.at(-1) as { readonly uri: string; readonly size: number };
   expect(size).toBe(90_000);
-  const read = (await provider.resources!.readResource({ uri }, createCallContext())) as {
+  const read = (await provider.call(createOperation("resources/read", uri), createCallContext())) as {
     readonly result: RawJson;
   };
   expect(read.result.value).toMatchObject({ contents: [{ mimeType: "image/png", blob: image.data }] });
@@ -221,7 +218,7 @@ test("a small image stays, and images that do not fit become links", async () =>
 test("tools with a cap list no output schema, others keep it", async () => {
   const inner = giving({}, { type: "object" });
   const listed = async (maxResultTokens: BudgetOptions["maxResultTokens"]): Promise<readonly object[]> =>
-    withBudget(inner, { maxResultTokens }).listTools(createCallContext());
+    listTools(withBudget(inner, { maxResultTokens }));
   expect(await listed(1000)).toMatchObject([{ name: "get" }, { name: "read_result" }]);
   expect((await listed(1000))[0]).not.toHaveProperty("outputSchema");
   expect((await listed(() => undefined))[0]).toHaveProperty("outputSchema");
@@ -241,8 +238,8 @@ describe("what is kept", () => {
       [b, "ada"],
     ] as const) {
       await expect(call(provider!, "read_result", { id }, caller)).rejects.toThrow("Call the tool again");
-      const read = provider!.resources!.readResource({ uri }, createCallContext({ caller }));
-      await expect(read).rejects.toThrow("not found");
+      const read = createOperation("resources/read", uri);
+      expect(() => provider!.call(read, createCallContext({ caller }))).toThrow("not found");
     }
     await expect(call(a!, "read_result", { id: `${id}=` }, "ada")).rejects.toThrow("Call the tool again");
   });

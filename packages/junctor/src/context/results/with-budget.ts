@@ -16,7 +16,6 @@ import {
   type Outcome,
   type Provider,
   type Target,
-  withFacets,
 } from "@junctor/core/provider";
 import { ExhaustedError } from "@junctor/core/schema";
 import { toCharacters } from "../estimate.ts";
@@ -46,7 +45,7 @@ export interface BudgetOptions {
   /** The other replicas of the same gateway, which keep results too. */
   readonly elsewhere?: ResultsElsewhere;
   /** Wraps the tool that reads kept results, such as in middleware. */
-  readonly own?: (tools: OldProvider) => OldProvider;
+  readonly own?: (tools: Provider) => Provider;
 }
 
 const optionKeys: KeysOf<BudgetOptions> = keys("maxResultTokens kept profile elsewhere own");
@@ -84,9 +83,9 @@ const readResult: Tool = {
  * @example
  * const server = createServer(withBudget(registry, { maxResultTokens: 8000 }), { name: "files", version: "1.0.0" });
  */
-export function withBudget(given: OldProvider, options: BudgetOptions): OldProvider {
+export function withBudget(given: OldProvider | Provider, options: BudgetOptions): Provider {
   assertKnownKeys("withBudget", options, optionKeys);
-  const { kept = new KeptResults(), own: wrap = (tools: OldProvider) => tools, elsewhere } = options;
+  const { kept = new KeptResults(), own: wrap = (tools: Provider) => tools, elsewhere } = options;
   const inner = fromFacets(given);
   const capOf = toCapOf(options.maxResultTokens);
   const ownerOf = ({ caller }: CallContext): string =>
@@ -97,9 +96,9 @@ export function withBudget(given: OldProvider, options: BudgetOptions): OldProvi
     readFor(kept, ownerOf(context), work);
   const reader = createReader({ open, read, maxBytes: toCharacters(capOf(readResultName) ?? usualTokens) });
   // The replica that took the call has applied the middleware.
-  elsewhere?.serve(options.profile, withFacets(reader));
+  elsewhere?.serve(options.profile, reader);
   const reading = elsewhere === undefined ? reader : withElsewhere(reader, elsewhere, options.profile);
-  const own = fromFacets(wrap(withFacets(reading)));
+  const own = wrap(reading);
 
   const withoutOutput = (tool: Tool): Tool =>
     tool.outputSchema === undefined || capOf(tool.name) === undefined
@@ -125,7 +124,7 @@ export function withBudget(given: OldProvider, options: BudgetOptions): OldProvi
   };
   const capFor = ({ part, name }: Target): number | undefined => (part === "tools" ? capOf(name) : undefined);
 
-  return withFacets({
+  return {
     ...inner,
     list: (part, context) =>
       andThen(settled(inner.list(part, context)), (listing) =>
@@ -166,7 +165,7 @@ export function withBudget(given: OldProvider, options: BudgetOptions): OldProvi
       const offered = inner.offers(caller);
       return { ...offered, serves: (method) => readerMethods.has(method) || offered.serves(method) };
     },
-  });
+  };
 }
 
 /** Whether a request is for a kept result. */

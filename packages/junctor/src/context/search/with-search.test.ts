@@ -1,15 +1,14 @@
 import { describe, expect, test } from "vitest";
+import { callTool, listTools, toProvider } from "../../../../../test/support/use-provider.ts";
 import { compose } from "../../../../core/src/compose/compose.ts";
 import { RpcError } from "../../../../core/src/errors/rpc-error.ts";
 import { RawJson } from "../../../../core/src/json/raw.ts";
 import { definitionOf } from "../../../../core/src/mcp/definition.ts";
 import type { Tool } from "../../../../core/src/mcp/types.ts";
-import { fromFacets } from "../../../../core/src/provider/adapters.ts";
 import { createCallContext } from "../../../../core/src/provider/context.ts";
 import { emptyListing, Listing } from "../../../../core/src/provider/listing.ts";
-import type { OldProvider } from "../../../../core/src/provider/old.ts";
 import { createOperation } from "../../../../core/src/provider/operation.ts";
-import type { Notice, Operation, Outcome, Provider } from "../../../../core/src/provider/provider.ts";
+import type { Change, Notice, Operation, Outcome, Provider } from "../../../../core/src/provider/provider.ts";
 import { createRegistry, type Registry } from "../../../../server/src/registry/registry.ts";
 import { withBudget } from "../results/with-budget.ts";
 import { withProfile } from "../with-profile.ts";
@@ -43,12 +42,10 @@ function createParts(): { readonly github: Registry; readonly files: Registry } 
   return { github, files };
 }
 
-const create = (options: SearchOptions = {}): OldProvider =>
-  withSearch(compose({ ...createParts() }), options);
+const create = (options: SearchOptions = {}): Provider => withSearch(compose({ ...createParts() }), options);
 
-async function call(provider: OldProvider, name: string, args: object | string): Promise<string> {
-  const raw = RawJson.fromText(typeof args === "string" ? args : JSON.stringify(args));
-  const outcome = await provider.callTool({ name, arguments: raw }, createCallContext());
+async function call(provider: Provider, name: string, args: object | string): Promise<string> {
+  const outcome = await callTool(provider, name, typeof args === "string" ? RawJson.fromText(args) : args);
   if (outcome.kind !== "complete") throw new Error(outcome.kind);
   const { content } = outcome.result.value as { readonly content: readonly { readonly text: string }[] };
   return content.map(({ text }) => text).join("\n");
@@ -66,10 +63,10 @@ test("names and queries of a million letters cost no more than short ones", asyn
 });
 
 test("the list has the tools of the search, which name the servers", async () => {
-  const tools = await create().listTools(createCallContext());
+  const tools = await listTools(create());
   expect(names(tools)).toEqual(["search_tools", "describe_tools", "call_tool"]);
   expect(tools[0]?.description).toContain("github, files");
-  const trusting = await create({ trustsHints: () => true }).listTools(createCallContext());
+  const trusting = await listTools(create({ trustsHints: () => true }));
   expect(names(trusting)).toEqual(["search_tools", "describe_tools", "call_read_tool", "call_tool"]);
   expect(trusting[2]?.annotations).toEqual({ readOnlyHint: true });
   expect(trusting[3]?.annotations).toEqual({ destructiveHint: true });
@@ -77,10 +74,10 @@ test("the list has the tools of the search, which name the servers", async () =>
 
 test("what is pinned stays in the list, and says that it is to be loaded", async () => {
   const provider = create({ pin: ["files__remove"] });
-  const tools = await provider.listTools(createCallContext());
+  const tools = await listTools(provider);
   expect(names(tools)).toContain("files__remove");
   expect(tools.at(-1)?._meta).toEqual({ "anthropic/alwaysLoad": true });
-  expect(await provider.listTools(createCallContext())).toBe(tools);
+  expect(await listTools(provider)).toBe(tools);
 });
 
 describe("search_tools", () => {
@@ -140,13 +137,10 @@ describe("describe_tools", () => {
 describe("call_tool", () => {
   test("calls by the real name, with the arguments as they came", async () => {
     const seen: string[] = [];
-    const inner: OldProvider = {
-      listTools: () => [],
-      callTool: ({ name, arguments: args }) => {
-        seen.push(name, args.text);
-        return { kind: "complete", result: RawJson.fromText('{"content":[]}') };
-      },
-    };
+    const inner = toProvider([], ({ name, arguments: args }) => {
+      seen.push(name, args.text);
+      return { kind: "complete", result: RawJson.fromText('{"content":[]}') };
+    });
     await call(
       withSearch(inner),
       "call_tool",
@@ -175,10 +169,9 @@ describe("call_tool", () => {
     const text = await call(create(), "call_tool", { name: "github__create_issue", arguments: {} });
     expect(text).toContain("title");
     expect(text).toContain("github__create_issue(title: string, body?: string, labels?: string[])");
-    const strict: OldProvider = {
-      listTools: () => [{ name: "x", inputSchema: issue }],
-      callTool: () => Promise.reject(new RpcError("rpc.invalid_params", "Invalid params: no")),
-    };
+    const strict = toProvider([{ name: "x", inputSchema: issue }], () =>
+      Promise.reject(new RpcError("rpc.invalid_params", "Invalid params: no")),
+    );
     await expect(call(withSearch(strict), "call_tool", { name: "x" })).rejects.toThrow(
       "Invalid params: no\nx(title: string, body?: string, labels?: string[])",
     );
@@ -225,7 +218,7 @@ test("whose a tool is follows from the composition, not from its name", async ()
 describe("auto", () => {
   const listFor = async (budget: number, client?: string): Promise<readonly string[]> => {
     const clientInfo = client === undefined ? undefined : { name: client, version: "1" };
-    return names(await create({ tools: "auto", budget }).listTools(createCallContext({ clientInfo })));
+    return names(await listTools(create({ tools: "auto", budget }), createCallContext({ clientInfo })));
   };
 
   test("lists all tools below the budget, and the search above it", async () => {
@@ -249,17 +242,16 @@ test("a tool that is added is found, and one that is removed is not", async () =
 });
 
 test("servers that come and go are no news where nothing is pinned", () => {
-  const listeners: ((change: { kind: "tools"; origin?: string }) => void)[] = [];
-  const inner: OldProvider = {
-    ...createRegistry(),
+  const listeners: ((change: Change) => void)[] = [];
+  const inner = toProvider([], () => ({ kind: "working" }), {
     onChange: (listener) => (listeners.push(listener), () => {}),
-  };
+  });
   const heard: unknown[] = [];
   for (const options of [{}, { pin: ["x"] }])
     withSearch(inner, options).onChange?.((change) => heard.push(change));
-  for (const tell of listeners) tell({ kind: "tools", origin: "github" });
+  for (const tell of listeners) tell({ part: "tools", origin: "github" });
   expect(heard).toHaveLength(1);
-  for (const tell of listeners) tell({ kind: "tools" });
+  for (const tell of listeners) tell({ part: "tools" });
   expect(heard).toHaveLength(3);
 });
 
@@ -289,7 +281,7 @@ describe("a task of a tool", () => {
 
   test("that was called by call_tool is looked at, answered, cancelled and watched at that tool", async () => {
     const { inner, calls } = create();
-    const provider = fromFacets(withSearch(inner as unknown as OldProvider));
+    const provider = withSearch(inner);
     const begun = await provider.call(begin("call_tool", { name: "dig", arguments: { deep: 1 } }), context);
     const ref = begun.task?.ref ?? "";
     for (const method of ["tasks/get", "tasks/update", "tasks/cancel"]) {
@@ -311,7 +303,7 @@ describe("a task of a tool", () => {
 
   test.each(["", "7", "null", "{}", '["dig"]', '[1,"7"]'])("is not there under the ref %j", (ref) => {
     const { inner, calls } = create();
-    const provider = fromFacets(withSearch(inner as unknown as OldProvider));
+    const provider = withSearch(inner);
     expect(() => provider.call(createOperation("tasks/get", "call_tool", { ref }), context)).toThrow(
       "not found",
     );
@@ -320,8 +312,7 @@ describe("a task of a tool", () => {
 
   test("has the new name that a profile gives the tool", async () => {
     const { inner, calls } = create();
-    const profile = withProfile(inner as unknown as OldProvider, { rename: { dig: "mine" } });
-    const provider = fromFacets(profile);
+    const provider = withProfile(inner, { rename: { dig: "mine" } });
     const begun = await provider.call(begin("mine", {}), context);
     await provider.call(createOperation("tasks/get", "mine", { ref: begun.task?.ref }), context);
     expect(calls.map(({ name, ref }) => [name, ref])).toEqual([

@@ -23,7 +23,6 @@ import {
   type Outcome,
   type Provider,
   type Target,
-  withFacets,
 } from "@junctor/core/provider";
 import { estimateTokens } from "../estimate.ts";
 import { answerDescribe, answerSearch, refused, unknownTool } from "./answers.ts";
@@ -51,7 +50,7 @@ export interface SearchOptions {
   /** Whether there may be such servers; by default, whether `trustsHints` is given. */
   readonly hasReadTool?: () => boolean;
   /** Wraps the tools of the search itself, such as in middleware. Calls of other tools do not pass through it. */
-  readonly own?: (tools: OldProvider) => OldProvider;
+  readonly own?: (tools: Provider) => Provider;
 }
 
 const optionKeys: KeysOf<SearchOptions> = keys(
@@ -71,10 +70,10 @@ const deferring = /^(?:claude-code|codex|visual studio code|openai)/i;
  * @example
  * const server = createServer(withSearch(gateway.provider), { name: "tools", version: "1.0.0" });
  */
-export function withSearch(given: OldProvider, options: SearchOptions = {}): OldProvider {
+export function withSearch(given: OldProvider | Provider, options: SearchOptions = {}): Provider {
   assertKnownKeys("withSearch", options, optionKeys);
   const { tools: mode = "search", budget = usualBudget, pin = [], serverOf = ownerOrNone } = options;
-  const { trustsHints = () => false, own: wrap = (tools: OldProvider) => tools } = options;
+  const { trustsHints = () => false, own: wrap = (tools: Provider) => tools } = options;
   const { hasReadTool = () => options.trustsHints !== undefined } = options;
   const inner = fromFacets(given);
   const index = new ToolIndex(serverOf);
@@ -105,7 +104,7 @@ export function withSearch(given: OldProvider, options: SearchOptions = {}): Old
         : answerDescribe(await search(context), args.value),
     offers: () => ({ serves: (method) => method === "tools/list" || method === "tools/call" }),
   };
-  const own = fromFacets(wrap(withFacets(finder)));
+  const own = wrap(finder);
 
   const assertReads = async (name: string, context: CallContext): Promise<void> => {
     const indexed = await search(context);
@@ -143,7 +142,7 @@ export function withSearch(given: OldProvider, options: SearchOptions = {}): Old
   const isCalling = ({ part, name }: Target): boolean =>
     part === "tools" && (name === surfaceNames.read || name === surfaceNames.call);
 
-  return withFacets({
+  return {
     ...inner,
     list: (part, context) =>
       andThen(settled(inner.list(part, context)), (given) => {
@@ -187,7 +186,7 @@ export function withSearch(given: OldProvider, options: SearchOptions = {}): Old
           mode === "search" && pin.length === 0 && change.part === "tools" && change.origin !== undefined;
         if (!isHidden) listener(change);
       }) ?? (() => {}),
-  });
+  };
 }
 
 /** The lists that a search shows, one for each list of the provider and each set of servers. */
