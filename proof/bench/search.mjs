@@ -12,6 +12,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createOperation, Listing } from "../../packages/core/dist/provider/index.js";
 import { connect, createGateway, createServer, withSearch } from "../../packages/junctor/dist/index.js";
 
 /**
@@ -36,11 +37,15 @@ const tools = Object.entries(servers).flatMap(([server, list]) =>
     return Object.freeze({ ...tool, name });
   }),
 );
-Object.freeze(tools);
+const listing = new Listing(Object.freeze(tools));
 const context = createContext();
 const createSearch = () =>
   withSearch(
-    { listTools: () => tools, callTool: () => Promise.reject(new Error("nothing is called here")) },
+    {
+      list: () => /** @type {Listing<never>} */ (listing),
+      call: () => Promise.reject(new Error("nothing is called here")),
+      offers: () => ({ serves: () => true }),
+    },
     {
       trustsHints: () => true,
       serverOf: ({ name }) => owners.get(name) ?? { server: "tools", ownName: name },
@@ -119,9 +124,8 @@ async function buildIndex() {
   let indexMs = Infinity;
   for (let round = 0; round < 5; round++) {
     const fresh = createSearch();
-    const call = { name: "search_tools", arguments: toRaw({ query: "anything" }) };
     const before = process.cpuUsage();
-    heldMs = Math.max(heldMs, await longestTurn(fresh.callTool(call, context)));
+    heldMs = Math.max(heldMs, await longestTurn(fresh.call(searchFor("anything"), context)));
     indexMs = Math.min(indexMs, process.cpuUsage(before).user / 1000);
   }
   return { heldMs, indexMs };
@@ -182,8 +186,7 @@ async function timeSearches() {
     clientInfo: undefined,
   };
   for (let round = 0; round < rounds; round++)
-    for (const { query } of queries)
-      await provider.callTool({ name: "search_tools", arguments: toRaw({ query }) }, context);
+    for (const { query } of queries) await provider.call(searchFor(query), context);
   const { user, system } = process.cpuUsage(before);
   return (user + system) / 1000 / (rounds * queries.length);
 }
@@ -193,9 +196,9 @@ function createContext() {
   return /** @type {never} */ ({ caller: undefined, capabilities: {}, revision: "2026-07-28" });
 }
 
-/** Arguments as a server would hand them on. @param {object} value */
-function toRaw(value) {
-  return /** @type {never} */ ({ value, text: JSON.stringify(value) });
+/** @param {string} query */
+function searchFor(query) {
+  return createOperation("tools/call", "search_tools", { arguments: { query } });
 }
 
 /** The names that one search shows, best first. @param {string} query */
