@@ -29,15 +29,17 @@ export interface CallerOptions {
 
 type Post = (message: object, headers?: { readonly [name: string]: string | undefined }) => Promise<Exchange>;
 
-/** A call that does not end in this time counts as hung. No fault lasts half as long. */
-const hungMs = 45_000;
-/** How often a modern caller brings answers again that were not passed on. */
-const maxReturns = 20;
-/** How long a legacy caller tries to open its stream again. No replica is away for as long. */
+/**
+ * A request that does not end in this time counts as hung. The gateway gives a server 30 s to start, a busy one 60 s to have room, and a
+ * call 60 s to be answered; every call here is answered within a second, so one that the last limit ends is a violation by itself.
+ */
+const hungMs = 180_000;
+/** How long a caller comes back: a modern one with answers that were not passed on, a legacy one to its stream. No replica is away for as long. */
 const maxAwayMs = 30_000;
 
-function createPost({ url, key }: CallerOptions, signal: AbortSignal): Post {
+function createPost({ url, key }: CallerOptions, whole?: AbortSignal): Post {
   return (message, more = {}) => {
+    const signal = whole ?? AbortSignal.timeout(hungMs);
     const headers = {
       "content-type": "application/json",
       accept: both,
@@ -84,14 +86,15 @@ const isEnd = (value: Message | CallEnd): value is CallEnd => "kind" in value;
 
 /** Makes a call as a modern client, and answers what it is asked. A state is good at every replica, so it is brought again. */
 export async function callModern(call: PlannedCall, options: CallerOptions): Promise<CallEnd> {
-  const signal = AbortSignal.timeout(hungMs);
-  const post = createPost(options, signal);
+  const post = createPost(options);
   const meta = {
     "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} } },
     ...(call.kind === "streaming" ? { progressToken: call.nonce } : {}),
   };
   let round: { readonly [member: string]: unknown } = {};
-  let lost = 0;
+  let untilMs: number | undefined;
+  /** Whether the caller has tried for long enough, and what became of its call is unknown: the call was sent, the answers were not. */
+  const isGivenUp = (): boolean => performance.now() > (untilMs ??= performance.now() + maxAwayMs);
   for (;;) {
     const frame = modernCall(call.tool, toArguments(call), { _meta: meta, ...round });
     const isFirst = round["requestState"] === undefined;
@@ -107,16 +110,23 @@ export async function callModern(call: PlannedCall, options: CallerOptions): Pro
           return [key, { action: "accept", content: { name: answerTo(about) } }];
         });
         round = { requestState, inputResponses: Object.fromEntries(answers) };
+        untilMs = undefined;
         continue;
       }
       if (!isEnd(end) && !isToComeBack(end)) return toEnd(call, end);
-      if (++lost > maxReturns) return isEnd(end) ? end : toEnd(call, end);
+      // The call was sent in an earlier round. That this one was not says nothing of it.
+      if (isGivenUp())
+        return isFirst && !isEnd(end) ? toEnd(call, end) : broken("its answers were not passed on");
     } catch (error) {
-      if (signal.aborted) return wrong(`it did not end: ${call.tool}`);
-      if (isFirst || ++lost > maxReturns) return broken(error);
+      if (isHung(error)) return wrong("a request of it did not end");
+      if (isFirst || isGivenUp()) return broken(error);
     }
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
+}
+
+function isHung(error: unknown): boolean {
+  return error instanceof DOMException && error.name === "TimeoutError";
 }
 
 /** Whether the answers were not passed on, so that the caller should bring them again. */
@@ -146,7 +156,7 @@ export class LegacyCaller {
       if (first.status === 404) this.#session = undefined;
       return await this.#follow(call, { id, first, post, signal });
     } catch (error) {
-      return signal.aborted ? wrong(`it did not end: ${call.tool}`) : broken(error);
+      return signal.aborted ? wrong("it did not end") : broken(error);
     }
   }
 

@@ -17,7 +17,10 @@ export interface CallRecord {
   readonly kind: CallKind;
   readonly era: "modern" | "legacy";
   readonly nonce: string;
+  readonly tool: string;
   readonly end: CallEnd;
+  /** When it was made, in milliseconds since the run began. */
+  readonly atMs: number;
   readonly tookMs: number;
 }
 
@@ -39,6 +42,8 @@ export function toEnd({ kind, nonce }: Pick<CallRecord, "kind" | "nonce">, respo
   const { result, error } = response;
   if (error !== undefined) {
     const { delivery } = (error.data ?? {}) as { readonly delivery?: string };
+    if (/ (?:was silent for|was not done after|and none ended within) /.test(error.message))
+      return wrong(`ended by the limit alone: ${error.message}`);
     if (delivery === "not_sent" || delivery === "outcome_unknown")
       return { kind: "error", delivery, message: error.message };
     return wrong(`an error without delivery: ${JSON.stringify(error)}`);

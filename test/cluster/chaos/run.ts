@@ -26,8 +26,11 @@ const keyOf = (name: string): string => `${name}-0123456789-abcdefgh`;
 /** Callers of each era. */
 const callersPerEra = 12;
 
-/** How long after the last fault all calls have ended and all replicas are up again: a call has 45 s, a replica 90 s to start. */
-const windDownMs = 3 * 60_000;
+/** Violations that are told each in a line. */
+const maxTold = 50;
+
+/** How long after the last fault all calls have ended and all replicas are up again: a request has 3 minutes, a replica 90 s to start. */
+const windDownMs = 6 * 60_000;
 
 /** Resolves with whether all was well. Prints the seed, the figures, and each violation. Leaves no process behind. */
 export async function runChaos({ minutes, seed }: ChaosOptions): Promise<boolean> {
@@ -58,11 +61,17 @@ export async function runChaos({ minutes, seed }: ChaosOptions): Promise<boolean
     console.log(`\n${renderFigures(records)}\n`);
     console.log([...faults].map(([name, count]) => `${name}: ${count}`).join(", "));
     console.log(`${records.length} calls, ${ran} ran, ${twice} ran twice, ${violations.length} violations`);
-    for (const violation of violations.slice(0, 20)) console.log(`  ${violation}`);
     const errors = records.flatMap(({ end }) => (end.kind === "error" || end.kind === "broken" ? [end] : []));
     for (const [text, count] of countTexts(errors)) console.log(`  ${count} × ${text}`);
     if (violations.length > 0) tellOutput(stage);
+    // Last, where they are found.
+    for (const violation of violations.slice(0, maxTold)) console.log(`VIOLATION ${violation}`);
+    if (violations.length > maxTold) console.log(`VIOLATION and ${violations.length - maxTold} more`);
     return violations.length === 0;
+  } catch (error) {
+    tellOutput(stage);
+    console.log(`VIOLATION ${String(error).split("\n")[0]}`);
+    return false;
   } finally {
     await stage[Symbol.asyncDispose]();
     for (const { child } of webs) child.kill("SIGKILL");
@@ -122,6 +131,7 @@ async function startLoad(
   const records: CallRecord[] = [];
   const url = `${stage.balancer.url}/mcp`;
   const chance = { random };
+  const beganAt = performance.now();
   let made = 0;
   const plan = (era: "modern" | "legacy", name: string): PlannedCall => {
     const asking = era === "modern" ? "parked" : "interactive";
@@ -138,7 +148,9 @@ async function startLoad(
       const call = plan(era, name);
       const startedAt = performance.now();
       const end = await (era === "modern" ? callModern(call, options) : legacy.call(call));
-      records.push({ kind: call.kind, era, nonce: call.nonce, end, tookMs: performance.now() - startedAt });
+      const { kind, nonce, tool } = call;
+      const [atMs, tookMs] = [startedAt - beganAt, performance.now() - startedAt];
+      records.push({ kind, era, nonce, tool, end, atMs, tookMs });
       // A gateway that refuses at once is not asked a thousand times a second.
       if (end.kind !== "result") await new Promise((resolve) => setTimeout(resolve, 200));
     }

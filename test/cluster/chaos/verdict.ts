@@ -21,8 +21,9 @@ export function judge(
     ...strays
       .filter((stray) => !isAllowed(stray, records))
       .map(({ nonce, about }) => `${nonce} was asked the question of another call: ${about}`),
-    ...records.flatMap(({ nonce, kind, era, end }) => {
-      const what = `${nonce} (${era}, ${kind})`;
+    ...records.flatMap(({ nonce, kind, era, tool, end, atMs, tookMs }) => {
+      const when = [atMs, atMs + tookMs].map((ms) => (ms / 1000).toFixed(1)).join(" to ");
+      const what = `${nonce} (${era}, ${kind}, ${tool}, ${when} s)`;
       if (end.kind === "wrong") return [`${what}: ${end.what}`];
       if (end.kind === "result" && !times.has(nonce)) return [`${what} has a result and never ran`];
       if (end.kind === "error" && end.delivery === "not_sent" && times.has(nonce))

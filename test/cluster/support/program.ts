@@ -51,10 +51,10 @@ export async function until(
 ): Promise<void> {
   const deadline = performance.now() + 90_000;
   for (;;) {
-    if (program?.hasEnded() === true) throw new Error(`It ended before ${what}: ${program.output()}`);
+    if (program?.hasEnded() === true) throw new Error(`It ended before ${what}.\n${program.output()}`);
     if (await condition()) return;
     if (performance.now() > deadline)
-      throw new Error(`It took too long until ${what}. ${program?.output() ?? ""}`);
+      throw new Error(`It took too long until ${what}.\n${program?.output() ?? ""}`);
     await pause(10);
   }
 }
