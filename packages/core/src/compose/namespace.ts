@@ -1,5 +1,3 @@
-import { createHash } from "node:crypto";
-
 /** What may stand between a namespace and a name. Only the first three are accepted by every model API. */
 export type Separator = "__" | "_" | "-" | "." | "/";
 
@@ -75,7 +73,12 @@ export function unqualified(name: string, { maxLength }: Naming): string {
 
 function toFit(full: string, safe: string, maxLength: number): string {
   if (safe === full && full.length <= maxLength) return full;
-  const suffix = createHash("sha256").update(full).digest("hex").slice(0, suffixLength);
+  const suffix = process
+    .getBuiltinModule("node:crypto")
+    .createHash("sha256")
+    .update(full)
+    .digest("hex")
+    .slice(0, suffixLength);
   return `${safe.slice(0, maxLength - suffixLength - 1)}_${suffix}`;
 }
 

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { projectTool, type Tool } from "../mcp/index.ts";
 import {
   dialectOf,
@@ -32,7 +31,11 @@ export interface Budget {
 export async function findCompileFault(tool: Tool, budget: Budget): Promise<string | undefined> {
   const { outputSchema } = tool;
   if (outputSchema === undefined || isPlainSchema(outputSchema)) return undefined;
-  const key = createHash("sha256").update(JSON.stringify(outputSchema)).digest("base64");
+  const key = process
+    .getBuiltinModule("node:crypto")
+    .createHash("sha256")
+    .update(JSON.stringify(outputSchema))
+    .digest("base64");
   if (known.has(key)) return known.get(key);
   if (budget.leftMs <= 0) return "the output schemas of this server take too long to compile";
   const startedAt = performance.now();

@@ -15,7 +15,7 @@ export async function readFrontMatter(text: string, subject: string): Promise<Fr
   const yaml = block.exec(text.slice(0, maxLength))?.groups?.["yaml"];
   if (yaml === undefined)
     throw invalid(subject, "it does not begin with a front matter: write --- , name: …, description: …, ---");
-  const { parse } = await import("yaml");
+  const { parse } = await import("./yaml.ts");
   let value: unknown;
   try {
     value = parse(yaml, { version: "1.2", schema: "core", maxAliasCount: 16, prettyErrors: true });

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+import type nodeCrypto from "node:crypto";
 import { systemClock } from "../async/index.ts";
 import { SealError } from "../errors/index.ts";
 
@@ -38,6 +38,9 @@ const minSecretLength = 32;
 const nonceBytes = 12;
 const tagBytes = 16;
 
+/** Loaded with the first seal: most servers on stdio never seal anything, and it is a fifth of what they would load. */
+const loadCrypto = (): typeof nodeCrypto => process.getBuiltinModule("node:crypto");
+
 /**
  * Creates a seal: AES-256-GCM under a key derived by HKDF, the binding authenticated along with the payload. A token is
  * `v1.` and the base64url of nonce, ciphertext and tag. Nonces are random, so one secret is good for 2^32 tokens (NIST
@@ -51,15 +54,16 @@ const tagBytes = 16;
  */
 export function createSeal(options: SealOptions = {}): Seal {
   const { now = systemClock.now, now: date = systemClock.date } = options;
-  const maker = randomBytes(6).toString("base64url");
-  const [current, ...older] = secretsOf(options).map(deriveKey);
-  if (current === undefined)
-    throw new SealError("seal.weak_secret", "`secrets` is empty. Give at least one secret.");
+  let made: Keys | undefined;
+  const keys = (): Keys => (made ??= deriveKeys(options));
+  // A secret that is wrong is refused here. A random one is made with the first token.
+  if (options.secret !== undefined || options.secrets !== undefined) keys();
 
   return {
     seal(payload, binding, ttlMs) {
-      const nonce = randomBytes(nonceBytes);
-      const cipher = createCipheriv("aes-256-gcm", current, nonce, { authTagLength: tagBytes });
+      const { maker, current } = keys();
+      const nonce = loadCrypto().randomBytes(nonceBytes);
+      const cipher = loadCrypto().createCipheriv("aes-256-gcm", current, nonce, { authTagLength: tagBytes });
       cipher.setAAD(toAad(binding));
       const sealed = Buffer.concat([
         nonce,
@@ -82,6 +86,7 @@ export function createSeal(options: SealOptions = {}): Seal {
       const bytes = decode(token);
       if (bytes === undefined) return { ok: false, reason: "malformed" };
       const aad = toAad(binding);
+      const { maker, current, older } = keys();
       for (const key of [current, ...older]) {
         const text = decrypt(bytes, key, aad);
         if (text === undefined) continue;
@@ -107,11 +112,26 @@ interface SealedText extends Expiry {
   readonly p: unknown;
 }
 
+/** What a seal works with. */
+interface Keys {
+  /** Marks the tokens of this seal, whose time its own clock can tell. */
+  readonly maker: string;
+  readonly current: Buffer;
+  readonly older: readonly Buffer[];
+}
+
+function deriveKeys(options: SealOptions): Keys {
+  const [current, ...older] = secretsOf(options).map(deriveKey);
+  if (current === undefined)
+    throw new SealError("seal.weak_secret", "`secrets` is empty. Give at least one secret.");
+  return { maker: loadCrypto().randomBytes(6).toString("base64url"), current, older };
+}
+
 function secretsOf({ secret, secrets }: SealOptions): readonly (Uint8Array | string)[] {
   if (secret !== undefined && secrets !== undefined) {
     throw new SealError("seal.weak_secret", "Give `secret` or `secrets`, not both.");
   }
-  return secrets ?? [secret ?? randomBytes(minSecretLength)];
+  return secrets ?? [secret ?? loadCrypto().randomBytes(minSecretLength)];
 }
 
 function deriveKey(secret: Uint8Array | string): Buffer {
@@ -122,7 +142,7 @@ function deriveKey(secret: Uint8Array | string): Buffer {
       `The secret has ${secret.length} ${unit} and needs ${minSecretLength}. Make one with: openssl rand -base64 32`,
     );
   }
-  return Buffer.from(hkdfSync("sha256", secret, "", "junctor/seal/v1", 32));
+  return Buffer.from(loadCrypto().hkdfSync("sha256", secret, "", "junctor/seal/v1", 32));
 }
 
 function toText(payload: unknown, expiry: Expiry): string {
@@ -150,7 +170,7 @@ function decode(token: string): Buffer | undefined {
 }
 
 function decrypt(bytes: Buffer, key: Buffer, aad: Buffer): string | undefined {
-  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, nonceBytes), {
+  const decipher = loadCrypto().createDecipheriv("aes-256-gcm", key, bytes.subarray(0, nonceBytes), {
     authTagLength: tagBytes,
   });
   decipher.setAAD(aad);

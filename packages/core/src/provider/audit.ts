@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import {
   andThen,
   type Awaitable,
@@ -167,7 +166,7 @@ export function createAudit(options: AuditOptions, clock: Clock): Audit {
 
 /** The digest under which arguments are known. */
 function digestOf(args: RawJson): string {
-  return createHash("sha256").update(args.bytes).digest("hex");
+  return process.getBuiltinModule("node:crypto").createHash("sha256").update(args.bytes).digest("hex");
 }
 
 /** A listener that throws must not fail the call. */

@@ -47,9 +47,10 @@ export function loadEngine(dialect: Dialect): Promise<Engine> {
 }
 
 async function createEngine(dialect: Dialect): Promise<Engine> {
-  const [AjvClass, formats] = await Promise.all([loadAjv(dialect), import("ajv-formats")]);
+  const { ajvOf, addFormats } = await import("./ajv.ts");
+  const AjvClass = ajvOf[dialect];
   const meta = new AjvClass({ strict: false, logger: false });
-  formats.default.default(meta);
+  addFormats(meta);
   const metaSchema = metaSchemas[dialect];
   // Compiles the meta-schema now, so that no later time limit can interrupt it half-way.
   meta.validate(metaSchema, {});
@@ -63,18 +64,6 @@ async function createEngine(dialect: Dialect): Promise<Engine> {
     },
     createCompiler: ({ allErrors }) => new AjvClass({ ...compilerOptions, formats: meta.formats, allErrors }),
   };
-}
-
-/** The class of ajv that checks a dialect. */
-export async function loadAjv(dialect: Dialect): Promise<new (options: Options) => Ajv> {
-  switch (dialect) {
-    case "2020-12":
-      return (await import("ajv/dist/2020.js")).Ajv2020;
-    case "2019-09":
-      return (await import("ajv/dist/2019.js")).Ajv2019;
-    case "draft-07":
-      return (await import("ajv")).Ajv;
-  }
 }
 
 /** Tries a pattern as Unicode, as the specification wants, then as the older syntax that escapes like `\_` need. */

@@ -1,4 +1,4 @@
-import { type Context, createContext, Script } from "node:vm";
+import type { Context, Script } from "node:vm";
 import { cpuMsSince, cpuTime } from "../async/index.ts";
 
 /** Thrown in place of a result when {@link withinTime} ran out of time or stack. */
@@ -6,8 +6,8 @@ export class ExhaustedError extends Error {
   override readonly name = "ExhaustedError";
 }
 
-const script = new Script("run()");
-let context: Context | undefined;
+/** Made when it is first needed: a server whose schemas are not JSON Schema loads none of it. */
+let box: { readonly script: Script; readonly context: Context } | undefined;
 
 /**
  * Runs synchronous code with a time limit, and stops it in the middle if need be: even inside one call of a regular
@@ -36,7 +36,8 @@ export function toExhausted(cause: unknown, limitMs: number): ExhaustedError | u
 
 function runTimed<T>(limitMs: number, run: () => T): T {
   // The code runs in its own realm as always; the empty context is only what carries the watchdog.
-  context ??= createContext({});
+  box ??= createBox();
+  const { script, context } = box;
   const outcome: { value?: T } = {};
   try {
     for (let patience = 1; ; patience *= 2) {
@@ -58,6 +59,11 @@ function runTimed<T>(limitMs: number, run: () => T): T {
   } finally {
     context["run"] = undefined;
   }
+}
+
+function createBox(): NonNullable<typeof box> {
+  const { createContext, Script } = process.getBuiltinModule("node:vm");
+  return { script: new Script("run()"), context: createContext({}) };
 }
 
 /** How many times the limit code may take by the wall clock that does not get the processor. */

@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { isLoopback } from "@junctor/core/channel";
 import { BindError } from "@junctor/core/errors";
 import type { Server } from "@junctor/core/mcp";
@@ -47,7 +47,7 @@ export async function listenTcp(server: Server, options: ListenTcpOptions): Prom
     running.add(settled);
     void settled.then(() => running.delete(settled));
   };
-  const listener = createTcpServer({ allowHalfOpen: true }, accept);
+  const listener = process.getBuiltinModule("node:net").createServer({ allowHalfOpen: true }, accept);
   listener.maxConnections = maxClients;
   await new Promise<void>((resolve, reject) => {
     listener.once("error", reject);

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { andThen, type Awaitable, type Clock, dateOf, systemClock } from "@junctor/core/async";
 import { ToolError } from "@junctor/core/errors";
 import { isModernRevision } from "@junctor/core/mcp";
@@ -110,7 +109,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       const own = { ...call };
       const owner = ownerOf?.(call, context);
       const isRecorded = isReadOnly?.(call, context) === false;
-      const begun = { at: clock.now(), owner, id: randomUUID(), isRecorded };
+      const begun = { at: clock.now(), owner, id: crypto.randomUUID(), isRecorded };
       started.set(own, begun);
       if (!isClosed && !isRecorded) return own;
       return andThen(admit(call, context, begun), (isAdmitted) => {
@@ -121,7 +120,12 @@ export function auditLog(options: AuditLogOptions): Middleware {
     afterCall: (call, ended, context) => {
       if (!isNews(call, ended)) return undefined;
       const now = clock.now();
-      const begun = started.get(call) ?? { at: now, owner: undefined, id: randomUUID(), isRecorded: false };
+      const begun = started.get(call) ?? {
+        at: now,
+        owner: undefined,
+        id: crypto.randomUUID(),
+        isRecorded: false,
+      };
       const { at, owner: known } = begun;
       // Its server may have been listed meanwhile.
       const owner = known?.ownName === undefined ? (ownerOf?.(call, context) ?? known) : known;

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { open, readdir, realpath, stat } from "node:fs/promises";
 import { basename, extname, join, sep } from "node:path";
@@ -159,7 +158,11 @@ async function readOne(
       mimeType: toMimeType(place, typeof content === "string"),
       size: bytes.length,
     };
-    return { resource, digest: `sha256:${createHash("sha256").update(bytes).digest("hex")}`, content };
+    return {
+      resource,
+      digest: `sha256:${process.getBuiltinModule("node:crypto").createHash("sha256").update(bytes).digest("hex")}`,
+      content,
+    };
   } finally {
     await file.close();
   }

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { RpcError, SealError } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
 import type { Seal } from "@junctor/core/mcp";
@@ -36,7 +35,7 @@ export function openState(token: RawJson, seal: Seal, binding: string): SealedSt
  * as the bytes that came, because two spellings of one number can be two numbers to another parser.
  */
 export function toBinding(caller: string | undefined, method: string, params: RawJson | undefined): string {
-  const hash = createHash("sha256");
+  const hash = process.getBuiltinModule("node:crypto").createHash("sha256");
   for (const key of ["name", "uri", "arguments"]) {
     const member = params?.at(key);
     hash.update(member === undefined ? "-" : `${member.byteLength}:`);
