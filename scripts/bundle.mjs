@@ -23,8 +23,12 @@ await bundle("server", {
   entries: ["index.ts", "fetch.ts", "internal.ts"],
   groups: [
     // Servers on stdio do not load HTTP.
-    { name: "shared", test: isSmallOfHttp, priority: 2 },
-    { name: "http", test: isOfHttp, priority: 1 },
+    {
+      name: "http",
+      test: (id) => isOfHttp(id) && !isSmallOfHttp(id),
+      priority: 1,
+      includeDependenciesRecursively: false,
+    },
     { name: "server", test: isOf("server"), tags: ["$initial"] },
   ],
 });
@@ -37,7 +41,7 @@ function isOfHttp(id) {
   return id.startsWith(join(sourceOf("server"), "http", sep));
 }
 
-/** The files of HTTP that the entry of the server imports. */
+/** The files of HTTP that the entry of the server imports: they are in its file. */
 function isSmallOfHttp(id) {
   return isOfHttp(id) && /[/\\](authenticate|event-store|listen-http)\.ts$/.test(id);
 }
@@ -87,6 +91,8 @@ async function bundle(name, { entries, groups, chunkFileNames = "chunks/[name].j
   );
   await build({
     cwd: root,
+    // What `includeDependenciesRecursively: false` wants. No entry gets a name more.
+    preserveEntrySignatures: "allow-extension",
     input: Object.fromEntries(entries.map((file) => [file.replace(".ts", ""), join(sourceOf(name), file)])),
     platform: "node",
     tsconfig: join(root, "tsconfig.build.json"),
