@@ -26,6 +26,14 @@ const installStamp = join(root, "node_modules/.junctor-stamp");
 const packages = join(root, "packages");
 const built = ["core", "server", "client", "junctor"];
 const buildStamp = join(packages, "junctor/dist/.junctor-stamp");
+const installFlags = [
+  "--include=dev",
+  "--ignore-scripts",
+  "--prefer-offline",
+  "--omit-lockfile-registry-resolved",
+  "--no-audit",
+  "--no-fund",
+];
 const lockPath = join(root, ".setup-lock");
 const lockTimeoutMs = 10 * 60_000;
 
@@ -71,6 +79,18 @@ export function setupConformance() {
   });
 }
 
+/** Installs what a folder with a lock file of its own needs, if that is missing or stale. */
+export function installIn(folder) {
+  const stamp = join(root, folder, "node_modules/.junctor-stamp");
+  const key = hashFiles(`${process.platform} ${process.arch}\n`, [join(folder, "package-lock.json")]);
+  if (readStamp(stamp) === key) return;
+  withLock(() => {
+    console.error(`setup: installing what ${folder}/ needs (npm ci)`);
+    run("install", "npm", ["ci", ...installFlags], join(root, folder));
+    writeFileSync(stamp, key);
+  });
+}
+
 /** Prints a SetupError the way every script does. */
 export function reportSetupError(error) {
   if (!(error instanceof SetupError)) throw error;
@@ -94,13 +114,7 @@ function isBuilt() {
 function install() {
   const key = installKey();
   console.error("setup: installing dependencies (npm ci)");
-  const flags = [
-    "--include=dev",
-    "--ignore-scripts",
-    "--prefer-offline",
-    "--omit-lockfile-registry-resolved",
-  ];
-  run("install", "npm", ["ci", ...flags, "--no-audit", "--no-fund"]);
+  run("install", "npm", ["ci", ...installFlags]);
   writeFileSync(installStamp, key);
 }
 
@@ -148,9 +162,9 @@ function addDeclarations(from, to) {
   }
 }
 
-function run(step, command, args) {
+function run(step, command, args, cwd = root) {
   const shell = command === "npm" && process.platform === "win32";
-  const result = spawnSync(command, args, { cwd: root, encoding: "utf8", shell, maxBuffer: 64 * 2 ** 20 });
+  const result = spawnSync(command, args, { cwd, encoding: "utf8", shell, maxBuffer: 64 * 2 ** 20 });
   if (result.error) throw new SetupError(step, `cannot run ${command}: ${result.error.message}`);
   if (result.status === 0) return;
   throw new SetupError(
