@@ -13,17 +13,20 @@ export class ApiError extends Error {
   }
 }
 
-/** One event of an event stream. */
-export interface StreamEvent {
-  readonly kind: string;
-  readonly data: unknown;
-}
+/** One event of an event stream, of the kinds that `Events` has. */
+export type StreamEvent<Events> = {
+  readonly [Kind in keyof Events]: { readonly kind: Kind; readonly data: Events[Kind] };
+}[keyof Events];
 
 export interface Api {
   get<T>(path: string, signal?: AbortSignal): Promise<T>;
   send<T>(method: "POST" | "PUT" | "DELETE", path: string, body?: object): Promise<T>;
   /** Reads an event stream until it ends or the signal is aborted. Throws when it cannot be opened or breaks. */
-  stream(path: string, onEvent: (event: StreamEvent) => void, options: StreamOptions): Promise<void>;
+  stream<Events>(
+    path: string,
+    onEvent: (event: StreamEvent<Events>) => void,
+    options: StreamOptions,
+  ): Promise<void>;
 }
 
 export interface StreamOptions {
@@ -89,9 +92,9 @@ async function toError(answer: Response): Promise<ApiError> {
 }
 
 /** Events are `event: KIND` and lines of `data:`, ended by an empty line; lines that begin with a colon are comments. */
-async function readEvents(
+async function readEvents<Events>(
   body: ReadableStream<Uint8Array>,
-  onEvent: (event: StreamEvent) => void,
+  onEvent: (event: StreamEvent<Events>) => void,
 ): Promise<void> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
@@ -107,7 +110,7 @@ async function readEvents(
       if (line.startsWith("event:")) kind = line.slice(6).trim();
       else if (line.startsWith("data:")) data.push(line.slice(5).trimStart());
       else if (line === "" && data.length > 0) {
-        onEvent({ kind, data: JSON.parse(data.join("\n")) as unknown });
+        onEvent({ kind, data: JSON.parse(data.join("\n")) as unknown } as StreamEvent<Events>);
         kind = "message";
         data = [];
       }

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Callers as CallerList } from "./contract.ts";
+import type { Callers as CallerList } from "../junctor/src/admin/answers.ts";
 import { Action, Badge, Heading, Table, WhenLoaded } from "./parts.tsx";
 import { type Store, useKnown, useLoaded } from "./store.ts";
 

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Call, CallDetail } from "./contract.ts";
+import type { CallReport } from "../junctor/src/admin/answers.ts";
 import { Badge, Heading, Table, WhenLoaded } from "./parts.tsx";
 import type { Route } from "./route.ts";
 import { type Store, useKnown, useLoaded } from "./store.ts";
@@ -10,7 +10,7 @@ import { describeBytes, describeMs, describeTime, toPrettyJson } from "./words.t
 export function Calls({ store, route }: { readonly store: Store; readonly route: Route }): JSX.Element {
   const { calls } = useKnown(store);
   const [words, setWords] = useState("");
-  const [held, setHeld] = useState<readonly Call[]>();
+  const [held, setHeld] = useState<readonly CallReport[]>();
   const shown = (held ?? calls).filter((call) => matches(call, words));
   if (route.rest !== "") return <CallView store={store} id={route.rest} />;
   return (
@@ -52,7 +52,7 @@ export function Calls({ store, route }: { readonly store: Store; readonly route:
   );
 }
 
-function Row({ call }: { readonly call: Call }): JSX.Element {
+function Row({ call }: { readonly call: CallReport }): JSX.Element {
   const { id, at, ms, tool, name, method, server, caller, client } = call;
   return (
     <tr>
@@ -72,12 +72,12 @@ function Row({ call }: { readonly call: Call }): JSX.Element {
   );
 }
 
-function stateOf({ state, outcome }: Call): string {
+function stateOf({ state, outcome }: CallReport): string {
   return state === "ended" ? (outcome ?? "ended") : state;
 }
 
 /** How long it was in each state, such as "queued 1 ms › sent 40 ms". */
-function describeLife({ steps, ms, state }: Call): string {
+function describeLife({ steps, ms, state }: CallReport): string {
   return steps
     .filter((step) => step.state !== "ended")
     .map((step, i) => {
@@ -87,7 +87,7 @@ function describeLife({ steps, ms, state }: Call): string {
     .join(" › ");
 }
 
-function matches(call: Call, words: string): boolean {
+function matches(call: CallReport, words: string): boolean {
   const { tool, name, method, server, caller, client, outcome, state, code } = call;
   const all = [tool, name, method, server, caller, client, outcome, state, code].join(" ").toLowerCase();
   return words
@@ -99,7 +99,7 @@ function matches(call: Call, words: string): boolean {
 function CallView({ store, id }: { readonly store: Store; readonly id: string }): JSX.Element {
   const { calls } = useKnown(store);
   const state = calls.find((call) => call.id === id)?.state;
-  const loaded = useLoaded<CallDetail>(store.api, `/api/calls/${encodeURIComponent(id)}`, state);
+  const loaded = useLoaded<CallReport>(store.api, `/api/calls/${encodeURIComponent(id)}`, state);
   return (
     <>
       <Heading>Call {id}</Heading>
@@ -111,7 +111,7 @@ function CallView({ store, id }: { readonly store: Store; readonly id: string })
   );
 }
 
-function Detail({ call }: { readonly call: CallDetail }): JSX.Element {
+function Detail({ call }: { readonly call: CallReport }): JSX.Element {
   const facts: readonly (readonly [string, string | undefined])[] = [
     ["Method", call.method],
     ["Tool", call.tool],
@@ -121,13 +121,12 @@ function Detail({ call }: { readonly call: CallDetail }): JSX.Element {
     ["Client", call.client],
     ["Era of the caller", call.era],
     ["Era of the server", call.upstreamEra],
-    ["Transport", call.transport],
     ["Came at", describeTime(call.at)],
     ["Took", describeMs(call.ms)],
     ["Code", call.code],
     ["Delivery", call.delivery],
-    ["Bytes in", call.bytesIn === undefined ? undefined : describeBytes(call.bytesIn)],
-    ["Bytes out", call.bytesOut === undefined ? undefined : describeBytes(call.bytesOut)],
+    ["Bytes in", describeBytes(call.bytesIn)],
+    ["Bytes out", describeBytes(call.bytesOut)],
     ["Trace", call.traceId],
   ];
   return (

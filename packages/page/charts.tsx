@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { ChartsReport, Series } from "../junctor/src/admin/answers.ts";
 import { Chart } from "./chart.tsx";
-import type { Charts as ChartData, Series } from "./contract.ts";
 import { Heading, WhenLoaded } from "./parts.tsx";
 import { go, type Route } from "./route.ts";
 import { extendSeries, type Store, useKnown, useLoaded } from "./store.ts";
@@ -12,7 +12,7 @@ const choices = { total: "all calls", server: "by server", tool: "by tool" } as 
 /** Rate, latency and errors over the last hour: of all calls, or of each server or tool. */
 export function Charts({ store, route }: { readonly store: Store; readonly route: Route }): JSX.Element {
   const by = route.query.get("by") ?? "total";
-  const loaded = useLoaded<ChartData>(store.api, `/api/charts?by=${encodeURIComponent(by)}&top=20`);
+  const loaded = useLoaded<ChartsReport>(store.api, `/api/charts?by=${encodeURIComponent(by)}&top=20`);
   return (
     <>
       <Heading>Charts</Heading>
@@ -35,7 +35,7 @@ export function Charts({ store, route }: { readonly store: Store; readonly route
   );
 }
 
-function LiveCharts({ store, first }: { readonly store: Store; readonly first: ChartData }): JSX.Element {
+function LiveCharts({ store, first }: { readonly store: Store; readonly first: ChartsReport }): JSX.Element {
   const [data, setData] = useState(first);
   const { point } = useKnown(store);
   useEffect(() => {

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { Sessions } from "./contract.ts";
+import type { Sessions } from "../junctor/src/admin/answers.ts";
 import { Heading, Table, useNow, WhenLoaded } from "./parts.tsx";
 import { type Store, useKnown, useLoaded } from "./store.ts";
 import { describeAge } from "./words.ts";
@@ -27,14 +27,18 @@ export function ParkedView({ store }: { readonly store: Store }): JSX.Element {
           {parked.parked.map(({ call, tool, server, caller, waitsFor, questions, ageMs, leftMs }) => (
             <tr key={call}>
               <td>
-                <a href={`#/calls/${encodeURIComponent(call)}`}>{tool ?? call}</a>
+                {call === undefined ? (
+                  tool
+                ) : (
+                  <a href={`#/calls/${encodeURIComponent(call)}`}>{tool ?? call}</a>
+                )}
               </td>
               <td>{server}</td>
               <td>{caller ?? "unnamed"}</td>
               <td>the {waitsFor}</td>
-              <td>{questions.map(({ message, method }) => message ?? method).join(" · ")}</td>
+              <td>{questions.map(({ method }) => method).join(" · ")}</td>
               <td>{describeAge(ageMs)}</td>
-              <td>{describeAge(leftMs)}</td>
+              <td>{leftMs === undefined ? "–" : describeAge(leftMs)}</td>
             </tr>
           ))}
         </Table>

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Question } from "./contract.ts";
+import type { AskedQuestion } from "../junctor/src/admin/answers.ts";
 import { defaultsOf, type FormValue, isUnfinished, SchemaFields } from "./schema-form.tsx";
 
 /** An answer in the shape the protocol wants. */
@@ -10,7 +10,7 @@ export interface QuestionAnswer {
 }
 
 interface QuestionsProps {
-  readonly questions: { readonly [key: string]: Question };
+  readonly questions: { readonly [key: string]: AskedQuestion };
   readonly onAnswer: (answers: { readonly [key: string]: QuestionAnswer }) => void;
 }
 

@@ -1,6 +1,26 @@
 import type { JSX, TargetedEvent } from "preact";
 import { useState } from "preact/hooks";
-import type { JsonSchema } from "./contract.ts";
+
+/** A JSON Schema, as far as the forms of this page look at it. */
+export interface JsonSchema {
+  readonly type?: string | readonly string[];
+  readonly title?: string;
+  readonly description?: string;
+  readonly enum?: readonly unknown[];
+  readonly enumNames?: readonly string[];
+  readonly oneOf?: readonly JsonSchema[];
+  readonly anyOf?: readonly JsonSchema[];
+  readonly const?: unknown;
+  readonly default?: unknown;
+  readonly format?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly items?: JsonSchema;
+  readonly properties?: { readonly [name: string]: JsonSchema };
+  readonly required?: readonly string[];
+}
 
 /** The value of a form that is being filled in: JSON, where a member that is left empty is undefined. */
 export type FormValue = unknown;

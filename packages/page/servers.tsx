@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { ListedFault, ServerInfo, Status } from "./contract.ts";
+import type { ListedFault, ServerReport, Status } from "../junctor/src/admin/answers.ts";
 import { Action, Badge, Heading, Sparkline, useNow } from "./parts.tsx";
 import { type Store, useKnown } from "./store.ts";
 import { describeAge, describeBytes, describeCount, describeMs, describeRate } from "./words.ts";
@@ -48,7 +48,13 @@ function Overview({ status }: { readonly status: Status }): JSX.Element {
   );
 }
 
-function ServerCard({ server, store }: { readonly server: ServerInfo; readonly store: Store }): JSX.Element {
+function ServerCard({
+  server,
+  store,
+}: {
+  readonly server: ServerReport;
+  readonly store: Store;
+}): JSX.Element {
   const { name, status, recent } = server;
   const now = useNow();
   const rate = recent?.rate.at(-1) ?? 0;
@@ -118,7 +124,7 @@ function pathOf(name: string, act: string): string {
   return `/api/servers/${encodeURIComponent(name)}/${act}`;
 }
 
-function describeServer(server: ServerInfo, now: number): string {
+function describeServer(server: ServerReport, now: number): string {
   const { kind, era, revision, says, sinceAt, connectMs, status } = server;
   return [
     kind === "command" ? "started here" : kind === "http" ? "over HTTP" : "of this process",
@@ -135,7 +141,7 @@ function describeServer(server: ServerInfo, now: number): string {
     .join(" · ");
 }
 
-function Details({ server }: { readonly server: ServerInfo }): JSX.Element | null {
+function Details({ server }: { readonly server: ServerReport }): JSX.Element | null {
   const { connections = [], leftOut = [], mended = [], unapproved = [], restarts = 0 } = server;
   if (connections.length + leftOut.length + mended.length + unapproved.length + restarts === 0) return null;
   return (

@@ -1,31 +1,31 @@
 import { useEffect, useState } from "preact/hooks";
+import type {
+  AdminEvents,
+  AdminLogLine,
+  CallReport,
+  Calls,
+  ChartPoints,
+  LogReport,
+  ParkedCalls,
+  Problems,
+  Series,
+  ServerReport,
+  Servers,
+  Status,
+} from "../junctor/src/admin/answers.ts";
 import { type Api, ApiError, type StreamEvent } from "./api.ts";
-import type { Call, Calls, LogLine, ParkedCalls, Problems, Series, ServerInfo, Status } from "./contract.ts";
-
-/** The newest point of each series, as the event stream tells it. */
-export interface Point {
-  readonly endAt: number;
-  readonly series: readonly {
-    readonly server?: string;
-    readonly tool?: string;
-    readonly rate: number;
-    readonly errors: number;
-    readonly p50Ms: number | null;
-    readonly p99Ms: number | null;
-  }[];
-}
 
 /** What the page knows of the gateway now. */
 export interface Known {
   readonly link: "connecting" | "live" | "lost" | "refused" | "full";
   readonly status?: Status;
-  readonly servers: readonly ServerInfo[];
+  readonly servers: readonly ServerReport[];
   /** The newest first, at most {@link maxCalls}. */
-  readonly calls: readonly Call[];
+  readonly calls: readonly CallReport[];
   readonly parked: ParkedCalls;
   readonly problems: Problems;
-  readonly log: readonly LogLine[];
-  readonly point?: Point;
+  readonly log: readonly AdminLogLine[];
+  readonly point?: ChartPoints;
   /** Grows when tools, prompts or resources changed. */
   readonly catalogVersion: number;
 }
@@ -41,7 +41,7 @@ export interface Store {
   stop(): void;
 }
 
-const nothing: Known = {
+const unknown: Known = {
   link: "connecting",
   servers: [],
   calls: [],
@@ -53,7 +53,7 @@ const nothing: Known = {
 
 /** Keeps what the page knows up to date by the event stream, and begins anew when that breaks. */
 export function createStore(api: Api): Store {
-  let known = nothing;
+  let known = unknown;
   const listeners = new Set<() => void>();
   const stopping = new AbortController();
   let isTold = false;
@@ -68,18 +68,18 @@ export function createStore(api: Api): Store {
     });
   };
   /** Events that came while the lists are read; undefined while they are not. */
-  let waiting: StreamEvent[] | undefined;
+  let waiting: StreamEvent<AdminEvents>[] | undefined;
   /** What was known of calls may be of another run of the gateway, or lack their ends: the lists have all that counts. */
   const readLists = async (): Promise<void> => {
-    const late: StreamEvent[] = [];
+    const late: StreamEvent<AdminEvents>[] = [];
     waiting = late;
     const [status, { servers }, calls, parked, problems, { lines }] = await Promise.all([
       api.get<Status>("/api/status"),
-      api.get<{ servers: readonly ServerInfo[] }>("/api/servers"),
+      api.get<Servers>("/api/servers"),
       api.get<Calls>("/api/calls"),
       api.get<ParkedCalls>("/api/parked"),
       api.get<Problems>("/api/problems"),
-      api.get<{ lines: readonly LogLine[] }>("/api/logs?limit=500"),
+      api.get<LogReport>("/api/logs?limit=500"),
     ]).finally(() => {
       if (waiting === late) waiting = undefined;
     });
@@ -92,22 +92,20 @@ export function createStore(api: Api): Store {
   };
   const readProblems = async (): Promise<void> =>
     change({ problems: await api.get<Problems>("/api/problems") });
-  const onEvent = ({ kind, data }: StreamEvent): void => {
-    if (waiting !== undefined && kind !== "hello") waiting.push({ kind, data });
+  const onEvent = (event: StreamEvent<AdminEvents>): void => {
+    const { kind, data } = event;
+    if (waiting !== undefined && kind !== "hello") waiting.push(event);
     else if (kind === "hello" || kind === "dropped") void readLists().catch(onTrouble);
-    else if (kind === "calls")
-      change({ calls: mergeCalls(known.calls, (data as { calls: readonly Call[] }).calls) });
-    else if (kind === "server") change({ servers: mergeServer(known.servers, data as ServerInfo) });
+    else if (kind === "calls") change({ calls: mergeCalls(known.calls, data.calls) });
+    else if (kind === "server") change({ servers: mergeServer(known.servers, data) });
     else if (kind === "catalog") change({ catalogVersion: known.catalogVersion + 1 });
-    else if (kind === "point")
-      change({ point: data as Point, servers: addPoint(known.servers, data as Point) });
-    else if (kind === "status") change({ status: data as Status });
-    else if (kind === "parked") change({ parked: data as ParkedCalls });
+    else if (kind === "point") change({ point: data, servers: addPoint(known.servers, data) });
+    else if (kind === "status") change({ status: data });
+    else if (kind === "parked") change({ parked: data });
     else if (kind === "problems") void readProblems().catch(onTrouble);
     else if (kind === "log") {
-      const { lines } = data as { lines: readonly LogLine[] };
       const last = known.log.at(-1)?.seq ?? -1;
-      const fresh = lines.filter(({ seq }) => seq > last);
+      const fresh = data.lines.filter(({ seq }) => seq > last);
       change({ log: [...known.log, ...fresh].slice(-maxLogLines) });
     }
   };
@@ -132,7 +130,7 @@ export function createStore(api: Api): Store {
   async function follow(): Promise<void> {
     for (;;) {
       try {
-        await api.stream("/api/events", onEvent, { signal: stopping.signal });
+        await api.stream<AdminEvents>("/api/events", onEvent, { signal: stopping.signal });
         onTrouble(new Error("the stream ended"));
       } catch (error) {
         onTrouble(error);
@@ -143,22 +141,22 @@ export function createStore(api: Api): Store {
   }
 }
 
-function mergeCalls(before: readonly Call[], fresh: readonly Call[]): readonly Call[] {
+function mergeCalls(before: readonly CallReport[], fresh: readonly CallReport[]): readonly CallReport[] {
   const byId = new Map(before.map((call) => [call.id, call]));
   for (const call of fresh) byId.set(call.id, call);
   return [...byId.values()].toSorted((a, b) => b.at - a.at).slice(0, maxCalls);
 }
 
-function mergeServer(before: readonly ServerInfo[], fresh: ServerInfo): readonly ServerInfo[] {
+function mergeServer(before: readonly ServerReport[], fresh: AdminEvents["server"]): readonly ServerReport[] {
   const rest = before.filter(({ name }) => name !== fresh.name);
-  if ((fresh.status as string) === "removed") return rest;
+  if (fresh.status === "removed") return rest;
   const recent = fresh.recent ?? before.find(({ name }) => name === fresh.name)?.recent;
   const merged = recent === undefined ? fresh : { ...fresh, recent };
   const at = before.findIndex(({ name }) => name === fresh.name);
   return at < 0 ? [...before, merged] : before.with(at, merged);
 }
 
-function addPoint(servers: readonly ServerInfo[], { series }: Point): readonly ServerInfo[] {
+function addPoint(servers: readonly ServerReport[], { series }: ChartPoints): readonly ServerReport[] {
   return servers.map((server) => {
     const point = series.find((each) => each.server === server.name && each.tool === undefined);
     if (point === undefined || server.recent === undefined) return server;
@@ -173,7 +171,7 @@ function addPoint(servers: readonly ServerInfo[], { series }: Point): readonly S
 }
 
 /** A series with one more point, as long as it was. */
-export function extendSeries(series: Series, point: Point["series"][number] | undefined): Series {
+export function extendSeries(series: Series, point: ChartPoints["series"][number] | undefined): Series {
   const add = <T>(values: readonly T[], value: T): readonly T[] => [...values.slice(1), value];
   return {
     ...series,

@@ -1,8 +1,9 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Callers, Catalog, JsonSchema, ListedPrompt, ListedTool } from "./contract.ts";
+import type { Callers, CatalogReport, ListedPrompt, ListedTool } from "../junctor/src/admin/answers.ts";
 import { Heading, WhenLoaded } from "./parts.tsx";
 import { go, type Route } from "./route.ts";
+import type { JsonSchema } from "./schema-form.tsx";
 import { type Store, useKnown, useLoaded } from "./store.ts";
 import { type Callee, TryIt } from "./try-it.tsx";
 import { describeCount, toPrettyJson } from "./words.ts";
@@ -16,7 +17,7 @@ export function Tools({ store, route }: { readonly store: Store; readonly route:
     ...(as === undefined ? {} : { as }),
     ...(server === undefined ? {} : { server }),
   });
-  const catalog = useLoaded<Catalog>(store.api, `/api/catalog?${query.toString()}`, catalogVersion);
+  const catalog = useLoaded<CatalogReport>(store.api, `/api/catalog?${query.toString()}`, catalogVersion);
   const callers = useLoaded<Callers>(store.api, "/api/callers", status?.hasKeys);
   const names = callers.kind === "loaded" ? callers.value.callers.map(({ name }) => name) : [];
   return (
@@ -76,7 +77,7 @@ interface Listed {
 }
 
 interface CatalogProps {
-  readonly catalog: Catalog;
+  readonly catalog: CatalogReport;
   readonly store: Store;
   readonly as: string | undefined;
   /** Of the address: it stays when another thing is chosen. */
@@ -180,12 +181,12 @@ function nameOf({ id }: Pick<Listed, "id">): string {
   return id.slice(id.indexOf(":") + 1);
 }
 
-function toListed({ tools, prompts, resources }: Catalog): readonly Listed[] {
+function toListed({ tools, prompts, resources }: CatalogReport): readonly Listed[] {
   return [
     ...tools.map(ofTool),
     ...prompts.map(ofPrompt),
     ...resources.map((resource): Listed => {
-      const { uri, server, name = "", mimeType = "" } = resource;
+      const { uri, server = "", name = "", mimeType = "" } = resource;
       const text = [name, mimeType].filter((part) => part !== "").join(", ");
       return {
         id: `resource:${uri}`,

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { AskedQuestion, TryEvents } from "../junctor/src/admin/answers.ts";
 import { type Api, ApiError, type StreamEvent } from "./api.ts";
-import type { JsonSchema, Question } from "./contract.ts";
 import { messageOf } from "./parts.tsx";
 import { type QuestionAnswer, Questions } from "./question.tsx";
 import { LongText, ResultView } from "./result.tsx";
@@ -9,12 +9,13 @@ import {
   defaultsOf,
   type FormValue,
   isUnfinished,
+  type JsonSchema,
   SchemaFields,
   toJson,
   UnfinishedJson,
   useTyped,
 } from "./schema-form.tsx";
-import { describeMs, toPrettyJson } from "./words.ts";
+import { describeMs, toPrettyJson, toText } from "./words.ts";
 
 /** What is called: one of the three. */
 export type Callee = { readonly tool: string } | { readonly prompt: string } | { readonly resource: string };
@@ -22,7 +23,7 @@ export type Callee = { readonly tool: string } | { readonly prompt: string } | {
 type TryState =
   | { readonly kind: "idle" }
   | { readonly kind: "running" }
-  | { readonly kind: "asked"; readonly questions: { readonly [key: string]: Question } }
+  | { readonly kind: "asked"; readonly questions: { readonly [key: string]: AskedQuestion } }
   | { readonly kind: "ended"; readonly result: unknown; readonly isError: boolean; readonly ms: number }
   | { readonly kind: "failed"; readonly message: string; readonly data?: unknown };
 
@@ -50,18 +51,15 @@ export function TryIt({ api, callee, schema, as }: TryItProps): JSX.Element {
   const running = useRef<{ id?: string; readonly stopping: AbortController } | undefined>(undefined);
   useEffect(() => () => running.current?.stopping.abort(), []);
 
-  const onEvent = ({ kind, data }: StreamEvent): void => {
-    if (kind === "began" && running.current !== undefined) running.current.id = (data as { try: string }).try;
-    else if (kind === "progress" || kind === "log")
-      setTold((before) => [...before, toTold(kind, data)].slice(-maxTold));
-    else if (kind === "question")
-      setState({ kind: "asked", questions: (data as { questions: { [key: string]: Question } }).questions });
-    else if (kind === "result")
-      setState({ kind: "ended", ...(data as { result: unknown; isError: boolean; ms: number }) });
-    else if (kind === "error") {
-      const { error } = data as { error: { message: string; data?: unknown } };
-      setState({ kind: "failed", message: error.message, data: error.data });
-    }
+  const say = (each: Told): void => setTold((before) => [...before, each].slice(-maxTold));
+  const onEvent = ({ kind, data }: StreamEvent<TryEvents>): void => {
+    if (kind === "began" && running.current !== undefined) running.current.id = data.try;
+    else if (kind === "progress") say(toProgress(data));
+    else if (kind === "log") say({ text: `${data.level}: ${toText(data.data)}` });
+    else if (kind === "question") setState({ kind: "asked", questions: data.questions });
+    else if (kind === "result") setState({ kind: "ended", ...data });
+    else if (kind === "error")
+      setState({ kind: "failed", message: data.error.message, data: data.error.data });
   };
   const start = async (): Promise<void> => {
     const stopping = new AbortController();
@@ -74,7 +72,7 @@ export function TryIt({ api, callee, schema, as }: TryItProps): JSX.Element {
       ...(as === undefined ? {} : { as }),
     };
     try {
-      await api.stream("/api/try", onEvent, { signal: stopping.signal, body });
+      await api.stream<TryEvents>("/api/try", onEvent, { signal: stopping.signal, body });
       setState((now) => (isOpen(now) ? { kind: "failed", message: "The gateway broke off the call." } : now));
     } catch (error) {
       const isStopped = stopping.signal.aborted;
@@ -163,12 +161,7 @@ function Arguments({ schema, value, onChange, isJson, onJson }: ArgumentsProps):
   );
 }
 
-function toTold(kind: string, data: unknown): Told {
-  if (kind === "log") {
-    const { level, data: said } = data as { level: string; data: unknown };
-    return { text: `${level}: ${typeof said === "string" ? said : JSON.stringify(said)}` };
-  }
-  const { progress, total, message } = data as { progress: number; total?: number; message?: string };
+function toProgress({ progress, total, message }: TryEvents["progress"]): Told {
   const count = total === undefined ? String(progress) : `${progress} of ${total}`;
   const text = message ?? count;
   return total === undefined || total <= 0 ? { text } : { text, share: progress / total };

@@ -193,7 +193,9 @@ test("--json has the collisions and the warnings too", async () => {
   expect({ code, file, collisions }).toEqual({
     code: 0,
     file: expect.stringMatching(/mcp\.json$/) as string,
-    collisions: [{ key: "x", owner: "a", others: ["b"] }],
+    collisions: [
+      { name: "x", owner: "a", others: ["b"], isReserved: false, advice: expect.any(String) as string },
+    ],
   });
   expect(warnings).toEqual([
     { path: "junctor.servers.a.timeoutMs", message: expect.stringContaining("never reached") as string },

@@ -2,7 +2,8 @@ import { writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { expect } from "vitest";
 import { createDeferred } from "../../../packages/core/src/async/deferred.ts";
-import { type AdminStatus, findAdmins } from "../../../packages/junctor/src/cli/serve/admin-client.ts";
+import type { Status } from "../../../packages/junctor/src/admin/answers.ts";
+import { findAdmins } from "../../../packages/junctor/src/cli/serve/admin-client.ts";
 import { listenHttp } from "../../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../../packages/server/src/http/node.ts";
 import { createRegistry } from "../../../packages/server/src/registry/registry.ts";
@@ -12,7 +13,7 @@ import { type CliGateway, startCliGateway } from "../../gateway/support/cli-gate
 /** `junctor serve --workers` in a process of its own. */
 export interface Crew extends CliGateway {
   /** How each worker is, by its number. */
-  statuses(): Promise<readonly AdminStatus[]>;
+  statuses(): Promise<readonly Status[]>;
 }
 
 /** Starts it with a config, and resolves when all workers are up. */
@@ -20,7 +21,7 @@ export async function startCrew(file: string, config: object, ...args: readonly 
   writeFileSync(file, JSON.stringify({ ...config, junctor: { admin: { port: 0 }, ...sectionOf(config) } }));
   const gateway = startCliGateway(file, "--port", "0", ...args);
   await expect.poll(() => gateway.output()).toMatch(/Junctor listens on/);
-  const statuses = async (): Promise<readonly AdminStatus[]> =>
+  const statuses = async (): Promise<readonly Status[]> =>
     (await findAdmins())
       .map(({ status }) => status)
       .filter(({ worker }) => worker?.primary === gateway.process.pid)
@@ -37,8 +38,8 @@ export async function untilWorkers(
   crew: Crew,
   count: number,
   gone: readonly number[] = [],
-): Promise<readonly AdminStatus[]> {
-  let found: readonly AdminStatus[] = [];
+): Promise<readonly Status[]> {
+  let found: readonly Status[] = [];
   const look = async (): Promise<number> => {
     found = await crew.statuses().catch(() => []);
     return found.filter(({ pid, state }) => !gone.includes(pid) && state === "ready").length;

@@ -1,5 +1,5 @@
 /** The fields that have a value: an optional property is left out, not set to undefined. */
-export function defined<Fields extends object>(fields: Fields): Defined<Fields> {
+export function defined<const Fields extends object>(fields: Fields): Defined<Fields> {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined),
   ) as Defined<Fields>;

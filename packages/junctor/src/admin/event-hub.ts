@@ -1,22 +1,15 @@
 import type { ServerResponse } from "node:http";
+import { sseHeaders } from "@junctor/server/internal";
 import type { CallChanges } from "../telemetry/index.ts";
-import { AdminError } from "./admin-error.ts";
 import type { AdminSource } from "./admin-source.ts";
-import type { AdminLogLine } from "./kept-log.ts";
-import { EventSink } from "./sse.ts";
-import { callView, parkedView, serverViews, statusView } from "./views.ts";
+import { type AdminEvents, type AdminLogLine, adminEvents, type ChartPoints } from "./answers.ts";
+import { reportCall, reportParked, reportServers, reportStatus } from "./reports.ts";
+import { AdminError } from "./request.ts";
 
-export const eventKinds = [
-  "calls",
-  "server",
-  "catalog",
-  "point",
-  "status",
-  "parked",
-  "problems",
-  "log",
-] as const;
-type EventKind = (typeof eventKinds)[number];
+/** The kinds of events that a reader may pick; the first event and the note of dropped ones come always. */
+export const eventKinds: readonly string[] = Object.keys(adminEvents.schema["properties"] as object).filter(
+  (kind) => kind !== "hello" && kind !== "dropped",
+);
 
 const maxReaders = 16;
 const gatherMs = 250;
@@ -91,7 +84,10 @@ export class EventHub implements Disposable {
       const timer = setInterval(work, ms).unref();
       return () => clearInterval(timer);
     };
-    const newest = (): object => ({ endAt: clock.date(), series: telemetry.charts.newest(maxPointTools) });
+    const newest = (): ChartPoints => ({
+      endAt: clock.date(),
+      series: telemetry.charts.newest(maxPointTools),
+    });
     this.#stops = [
       () => changes[Symbol.dispose](),
       log.listen((line) => this.#gathered.line(line)),
@@ -100,7 +96,7 @@ export class EventHub implements Disposable {
       }) ?? (() => {}),
       telemetry.onStep(() => this.#tell("point", newest())),
       every(gatherMs, () => this.#flush(changes)),
-      every(statusMs, () => this.#tell("status", statusView(this.#source))),
+      every(statusMs, () => this.#tell("status", reportStatus(this.#source))),
       every(keepAliveMs, () => {
         for (const { sink } of this.#readers) sink.keepAlive();
       }),
@@ -119,10 +115,10 @@ export class EventHub implements Disposable {
     const { calls, skipped } = changes.take();
     if (calls.length > 0) {
       const date = this.#source.clock.date();
-      this.#tell("calls", { calls: calls.map((call) => callView(call, date)), skipped });
+      this.#tell("calls", { calls: calls.map((call) => reportCall(call, date)), skipped });
     }
     if (lines.length > 0) this.#tell("log", { lines, skipped: skippedLines });
-    const all = servers.size === 0 ? [] : serverViews(this.#source, false);
+    const all = servers.size === 0 ? [] : reportServers(this.#source, false);
     for (const name of servers)
       this.#tell("server", all.find((view) => view.name === name) ?? { name, status: "removed" });
     if (isCatalogNew) this.#tell("catalog", {});
@@ -135,13 +131,58 @@ export class EventHub implements Disposable {
     const state = JSON.stringify(parked.map((call) => ({ ...call, ageMs: 0, leftMs: 0 })));
     if (state === this.#lastParked) return;
     this.#lastParked = state;
-    this.#tell("parked", parkedView(this.#source));
+    this.#tell("parked", reportParked(this.#source));
   }
 
-  #tell(kind: EventKind, data: object): void {
+  #tell<Kind extends keyof AdminEvents>(kind: Kind, data: AdminEvents[Kind]): void {
     const readers = [...this.#readers].filter(({ kinds }) => kinds.has(kind));
     if (readers.length === 0) return;
     const json = JSON.stringify(data);
     for (const { sink } of readers) void sink.send(kind, json);
+  }
+}
+
+/** Most bytes that wait for a reader that is behind. */
+const maxWaiting = 1024 * 1024;
+
+/** An event stream to one reader. Events for a reader that is too far behind are dropped and counted. */
+export class EventSink {
+  readonly #response: ServerResponse;
+  #dropped = 0;
+
+  /** `onClosed` is called once, when the reader is gone or the stream was ended. */
+  constructor(response: ServerResponse, headers: { readonly [name: string]: string }, onClosed: () => void) {
+    this.#response = response;
+    response.writeHead(200, { ...headers, ...sseHeaders });
+    response.flushHeaders();
+    response.once("close", onClosed);
+  }
+
+  get isOpen(): boolean {
+    return !this.#response.writableEnded && !this.#response.destroyed;
+  }
+
+  /** Sends an event whose data is JSON text. Resolves when the reader's side took it. One that `isVital` is never dropped. */
+  send(kind: string, json: string, isVital = false): Promise<void> | void {
+    if (!this.isOpen) return;
+    if (!isVital && this.#response.writableLength > maxWaiting) {
+      this.#dropped++;
+      return;
+    }
+    const missed = this.#dropped === 0 ? "" : `event: dropped\ndata: {"events":${this.#dropped}}\n\n`;
+    this.#dropped = 0;
+    if (this.#response.write(`${missed}event: ${kind}\ndata: ${json}\n\n`)) return;
+    return new Promise((resolve) => {
+      this.#response.once("drain", resolve);
+      this.#response.once("close", resolve);
+    });
+  }
+
+  keepAlive(): void {
+    if (this.isOpen && this.#response.writableLength === 0) this.#response.write(": keepalive\n\n");
+  }
+
+  end(): void {
+    this.#response.end();
   }
 }

@@ -1,14 +1,6 @@
 import type { Clock } from "@junctor/core/async";
 import type { GatewayLog, GatewayLogLevel } from "../log/index.ts";
-
-/** A line of the log, kept in memory. */
-export interface AdminLogLine {
-  readonly seq: number;
-  readonly at: number;
-  readonly level: GatewayLogLevel;
-  readonly text: string;
-  readonly facts: object;
-}
+import type { AdminLogLine } from "./answers.ts";
 
 /** A log whose level may change. */
 export interface LeveledLog extends GatewayLog {
@@ -72,8 +64,8 @@ export function createKeptLog(inner: LeveledLog, clock: Clock): KeptLog {
   };
 }
 
-/** Facts as they are, unless they are long. */
-function toShort(facts: object): object {
+/** Facts, or the beginning of their JSON if that is long. */
+function toShort(facts: object): AdminLogLine["facts"] {
   const json = JSON.stringify(facts);
-  return json.length <= maxLineLength ? facts : { cut: json.slice(0, maxLineLength) };
+  return json.length <= maxLineLength ? { ...facts } : { cut: json.slice(0, maxLineLength) };
 }

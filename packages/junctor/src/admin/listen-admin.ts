@@ -1,18 +1,17 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { chmodSync, mkdirSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { dirname } from "node:path";
+import { dirname, extname, join, relative, sep } from "node:path";
 import { isLoopback } from "@junctor/core/channel";
 import { BindError } from "@junctor/core/errors";
 import { limitConnections, toTimeouts, createGuard, NodeRequest } from "@junctor/server/internal";
-import { AdminError } from "./admin-error.ts";
 import type { AdminSource } from "./admin-source.ts";
 import { EventHub } from "./event-hub.ts";
-import { type PageFile, readPage } from "./page-files.ts";
-import { type AdminAnswer, type AdminParts, routes } from "./routes.ts";
+import { readinessOf } from "./reports.ts";
+import { AdminError, readBody, readQuery } from "./request.ts";
+import { type AdminParts, type Route, routes } from "./routes.ts";
 import { Tries } from "./try-it.ts";
-import { readinessOf } from "./views.ts";
 
 interface AdminOptions {
   readonly source: AdminSource;
@@ -127,6 +126,7 @@ const limits = {
   maxHeaderSize: 16 * 1024,
 };
 const maxConnections = 256;
+const maxBodyBytes = 1024 * 1024;
 
 /** Refuses a request by throwing; `isOpen` says that its path needs no key. */
 type Admit = (incoming: IncomingMessage, isOpen: boolean, isMetrics: boolean) => void;
@@ -148,67 +148,78 @@ function createAdmission({ host, keyHash, isOwnKey, allowedHosts }: AdminAddress
   };
 }
 
+type Answer = (incoming: IncomingMessage, response: ServerResponse, admit: Admit) => Promise<void>;
+
+/** Answers requests: with a file of the page, a word about health, or by a route. */
 function createAnswer(
   parts: AdminParts,
   page: ReadonlyMap<string, PageFile> | undefined,
   onWarning: AdminOptions["onWarning"],
-): (incoming: IncomingMessage, response: ServerResponse, admit: Admit) => Promise<void> {
-  const table = Object.entries(routes).map(([route, run]) => {
-    const [method = "", path = ""] = route.split(" ");
-    return { method, segments: path.split("/"), run };
-  });
+): Answer {
+  const table = routes.map((route) => ({ route, pattern: route.path.split("/") }));
   const health: { readonly [path: string]: () => string } = {
     "/live": () => "ok",
     "/health": () => (parts.source.isDraining() ? "draining" : "ok"),
     "/ready": () => readinessOf(parts.source),
   };
 
-  const serve = async (
-    incoming: IncomingMessage,
-    response: ServerResponse,
-    admit: Admit,
-  ): Promise<AdminAnswer> => {
+  const serve: Answer = async (incoming, response, admit) => {
     const { path, query } = new NodeRequest(incoming);
     const method = incoming.method === "HEAD" ? "GET" : (incoming.method ?? "GET");
     const file = page?.get(path);
     const word = Object.hasOwn(health, path) ? health[path]?.() : undefined;
     admit(incoming, file !== undefined || word !== undefined, path === "/metrics");
     if (method === "GET" && word !== undefined)
-      return { status: word === "ok" ? 200 : 503, json: { status: word } };
-    if (method === "GET" && file !== undefined) {
-      sendFile(response, file);
-      return undefined;
-    }
+      return sendJson(response, word === "ok" ? 200 : 503, { status: word });
+    if (method === "GET" && file !== undefined) return sendFile(response, file);
     const segments = path.split("/");
-    const matching = table.filter((route) => fits(route.segments, segments));
-    const found = matching.find((route) => route.method === method);
+    const matching = table.filter(({ pattern }) => fits(pattern, segments));
+    const found = matching.find(({ route }) => route.method === method);
     if (found !== undefined)
-      return found.run({ at: readAt(found.segments, segments), query, incoming, response }, parts);
+      return run(found.route, readAt(found.pattern, segments), { incoming, response, query }, parts);
     if (matching.length === 0) throw new AdminError("admin.not_found", `Nothing is at ${path.slice(0, 200)}`);
-    const allow = [...new Set(matching.map((route) => route.method))].join(", ");
+    const allow = [...new Set(matching.map(({ route }) => route.method))].join(", ");
     response.setHeader("allow", allow);
     throw new AdminError("admin.bad_method", `${path.slice(0, 200)} takes ${allow}`);
   };
 
   return async (incoming, response, admit) => {
     try {
-      const answer = await serve(incoming, response, admit);
-      if (answer === undefined) return;
-      if ("text" in answer) send(response, 200, answer.type, answer.text);
-      else send(response, answer.status ?? 200, "application/json", JSON.stringify(answer.json));
+      await serve(incoming, response, admit);
     } catch (error) {
       if (error instanceof AdminError) return refuse(incoming, response, error);
       onWarning(`Serving ${incoming.method ?? ""} on the admin API failed`, error);
       if (response.headersSent) response.destroy();
-      else
-        send(
-          response,
-          500,
-          "application/json",
-          '{"error":{"code":"admin.internal","message":"Internal error"}}',
-        );
+      else sendJson(response, 500, { error: { code: "admin.internal", message: "Internal error" } });
     }
   };
+}
+
+/** Checks a request by the description of its route, and answers it. */
+async function run(
+  route: Route,
+  at: { readonly [name: string]: string },
+  {
+    incoming,
+    response,
+    query,
+  }: {
+    readonly incoming: IncomingMessage;
+    readonly response: ServerResponse;
+    readonly query: URLSearchParams;
+  },
+  parts: AdminParts,
+): Promise<void> {
+  const request = {
+    at,
+    query: route.query && readQuery(route.query, query),
+    body: route.body && (await readBody(route.body, incoming, route.maxBodyBytes ?? maxBodyBytes)),
+    response,
+  };
+  const answer = await route.handle(request, parts);
+  if (route.events !== undefined) return;
+  if (route.type !== undefined) send(response, 200, route.type, String(answer));
+  else sendJson(response, route.status ?? 200, answer);
 }
 
 function refuse(incoming: IncomingMessage, response: ServerResponse, error: AdminError): void {
@@ -216,7 +227,11 @@ function refuse(incoming: IncomingMessage, response: ServerResponse, error: Admi
   if (error.status === 401) response.setHeader("www-authenticate", "Bearer");
   // The rest of a body that is not wanted would be taken for the next request.
   if (!incoming.complete) response.setHeader("connection", "close");
-  send(response, error.status, "application/json", JSON.stringify(error.body));
+  sendJson(response, error.status, { error: { code: error.code, message: error.message } });
+}
+
+function sendJson(response: ServerResponse, status: number, json: unknown): void {
+  send(response, status, "application/json", JSON.stringify(json));
 }
 
 function send(response: ServerResponse, status: number, type: string, body: string): void {
@@ -289,4 +304,42 @@ async function listening(
       resolve();
     });
   });
+}
+
+/** A file of the page, ready to be sent. */
+interface PageFile {
+  readonly type: string;
+  readonly body: Uint8Array;
+  /** Whether its name changes with its content. */
+  readonly isImmutable: boolean;
+}
+
+const types: { readonly [extension: string]: string } = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+  ".ico": "image/x-icon",
+  ".json": "application/json",
+  ".woff2": "font/woff2",
+};
+
+/**
+ * The files of the page by their paths, read once: what a request names is looked up among them and never opened. Undefined when
+ * there is no page in the folder.
+ */
+function readPage(folder: string): ReadonlyMap<string, PageFile> | undefined {
+  if (!existsSync(join(folder, "index.html"))) return undefined;
+  const files = new Map<string, PageFile>();
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const type = types[extname(entry.name)];
+    if (!entry.isFile() || type === undefined) continue;
+    const path = join(entry.parentPath, entry.name);
+    const name = `/${relative(folder, path).split(sep).join("/")}`;
+    const file = { type, body: readFileSync(path), isImmutable: name.startsWith("/assets/") };
+    files.set(name, file);
+    if (name === "/index.html") files.set("/", file);
+  }
+  return files;
 }

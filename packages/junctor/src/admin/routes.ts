@@ -1,31 +1,38 @@
+import type { ServerResponse } from "node:http";
 import type { Awaitable } from "@junctor/core/async";
-import { points, stepMs, expositionType } from "../telemetry/index.ts";
-import { AdminError } from "./admin-error.ts";
-import { type AdminRequest, choiceOf, numberOf, optionalText, readBody } from "./admin-request.ts";
+import { defined } from "@junctor/core/options";
+import { expositionType, points, stepMs } from "../telemetry/index.ts";
 import type { AdminSource } from "./admin-source.ts";
+import * as answers from "./answers.ts";
+import type { AdminLogLine } from "./answers.ts";
 import { type EventHub, eventKinds } from "./event-hub.ts";
-import { logLevels } from "./kept-log.ts";
 import { describeApi } from "./openapi.ts";
-import { problemsView } from "./problems.ts";
 import { gatewayMetrics } from "./process-metrics.ts";
-import type { Tries } from "./try-it.ts";
-import { answerTry, cancelTry, startTry } from "./try-routes.ts";
 import {
-  callersView,
-  callsView,
-  callView,
-  catalogView,
-  parkedView,
-  serverViews,
-  sessionsView,
-  statusView,
-} from "./views.ts";
-
-/** An answer: JSON unless it is a text. Undefined when the route has answered by itself. */
-export type AdminAnswer =
-  | { readonly status?: number; readonly json: object }
-  | { readonly text: string; readonly type: string }
-  | undefined;
+  reportCall,
+  reportCallers,
+  reportCalls,
+  reportCatalog,
+  reportParked,
+  reportProblems,
+  reportServers,
+  reportSessions,
+  reportStatus,
+} from "./reports.ts";
+import { AdminError } from "./request.ts";
+import {
+  type AnyShape,
+  anything,
+  count,
+  flag,
+  maybe,
+  object,
+  record,
+  type Shape,
+  text,
+  word,
+} from "./shape.ts";
+import { answerBody, startTry, tryBody, type Tries, unknownCaller } from "./try-it.ts";
 
 /** The parts that routes use. */
 export interface AdminParts {
@@ -40,128 +47,376 @@ export interface AdminParts {
   readonly headers: { readonly [name: string]: string };
 }
 
-type AdminRoute = (request: AdminRequest, parts: AdminParts) => Awaitable<AdminAnswer>;
-
-/** Every route of the API: `METHOD /path`, with `:name` for a part that varies. */
-export const routes: { readonly [route: string]: AdminRoute } = {
-  "GET /metrics": (_, { source }) => ({
-    text: source.telemetry.expose(gatewayMetrics(source)),
-    type: expositionType,
-  }),
-  "GET /api/openapi.json": (_, { source }) => ({ json: describeApi(source.version) }),
-  "GET /api/status": (_, parts) => ({ json: describeStatus(parts) }),
-  "GET /api/servers": (_, { source }) => ({ json: { servers: serverViews(source, true) } }),
-  "GET /api/servers/:name": ({ at }, { source }) => ({ json: findServer(source, at.name) }),
-  "GET /api/catalog": ({ query }, { source }) => {
-    const as = query.get("as") ?? undefined;
-    if (as !== undefined) assertCaller(source, as);
-    return { json: catalogView(source, as, query.get("server") ?? undefined) };
-  },
-  "GET /api/callers": (_, { source }) => ({ json: callersView(source) }),
-  "GET /api/calls": (_, { source }) => ({ json: callsView(source) }),
-  "GET /api/calls/:id": ({ at }, { source }) => {
-    const call = source.telemetry.calls.find(at.id ?? "");
-    if (call === undefined) throw new AdminError("admin.not_found", `Call ${at.id} is not known any more`);
-    return { json: callView(call, source.clock.date(), true) };
-  },
-  "GET /api/sessions": (_, { source }) => ({ json: sessionsView(source) }),
-  "GET /api/parked": (_, { source }) => ({ json: parkedView(source) }),
-  "GET /api/charts": ({ query }, { source }) => {
-    const by = choiceOf(query, "by", ["total", "server", "tool"]);
-    const top = numberOf(query, "top", 20, 1000);
-    const name = query.get("name");
-    const series = source.telemetry.charts
-      .read(by, name === null ? top : 1000)
-      .filter((chart) => name === null || (by === "tool" ? chart.tool : chart.server) === name);
-    return { json: { stepMs, endAt: source.telemetry.charts.endAt, points, series } };
-  },
-  "GET /api/problems": (_, { source }) => ({ json: problemsView(source) }),
-  "GET /api/logs": ({ query }, { source }) => {
-    const level = choiceOf(query, "level", ["debug", "info", "warn", "error"]);
-    const after = numberOf(query, "after", 0, Number.MAX_SAFE_INTEGER);
-    const lines = source.log.read(after, level, numberOf(query, "limit", 200, 1000));
-    return { json: { lines, next: lines.at(-1)?.seq ?? after } };
-  },
-  "GET /api/events": ({ query, response }, { hub, headers }) => {
-    const only = query.get("only")?.split(",") ?? [];
-    const unknown = only.find((kind) => !eventKinds.some((each) => each === kind));
-    if (unknown !== undefined)
-      throw new AdminError("admin.bad_request", `only takes kinds of ${eventKinds.join(", ")}`);
-    hub.open(response, headers, only);
-    return undefined;
-  },
-  "POST /api/servers/:name/restart": (request, { source }) => restart(request, source),
-  "POST /api/servers/:name/start": (request, { source }) => restart(request, source),
-  "POST /api/servers/:name/stop": async (request, { source }) => {
-    const { name = "" } = request.at;
-    await readBody(request, []);
-    assertRemote(source, name);
-    await source.gateway.controls.stop(name);
-    return { json: findServer(source, name) };
-  },
-  "POST /api/drain": async (request, parts) => {
-    await readBody(request, []);
-    parts.source.drain();
-    return { json: describeStatus(parts) };
-  },
-  "POST /api/stop": async (request, { source }) => {
-    await readBody(request, []);
-    source.stop();
-    return { status: 202, json: {} };
-  },
-  "POST /api/reload": async (request, { source }) => {
-    const version = optionalText(await readBody(request, ["version"]), "version");
-    if (source.edits === undefined)
-      throw new AdminError("admin.conflict", "This gateway runs without a config");
-    const wrong = await source.edits.agree(version);
-    if (wrong !== undefined) throw new AdminError("admin.conflict", `Nothing was taken: ${wrong}`);
-    return { json: { taken: true } };
-  },
-  "PUT /api/log-level": async (request, { source }) => {
-    const given = optionalText(await readBody(request, ["level"]), "level");
-    const level = logLevels.find((each) => each === given);
-    if (level === undefined)
-      throw new AdminError("admin.bad_request", `level must be one of ${logLevels.join(", ")}`);
-    source.log.level = level;
-    return { json: { level } };
-  },
-  "POST /api/callers/:name/revoke": (request, { source }) => setRevoked(request, source, true),
-  "POST /api/callers/:name/restore": (request, { source }) => setRevoked(request, source, false),
-  "POST /api/try": startTry,
-  "POST /api/try/:id/answers": answerTry,
-  "DELETE /api/try/:id": cancelTry,
-};
-
-/** `problems` is counted here, so that a page that shows a number need not read them all. */
-function describeStatus({ source, adminUrl, pageUrl }: AdminParts): object {
-  const { problems } = problemsView(source) as { readonly problems: readonly object[] };
-  return { ...statusView(source), adminUrl: adminUrl(), pageUrl: pageUrl?.(), problems: problems.length };
+/** A request that was let in and has the shape that its route describes. */
+interface AdminRequest<Path extends string, Query, Body> {
+  /** The parts of the path that begin with a colon. */
+  readonly at: { readonly [Name in NamesOf<Path>]: string };
+  readonly query: Query;
+  readonly body: Body;
+  readonly response: ServerResponse;
 }
 
-async function restart(request: AdminRequest, source: AdminSource): Promise<AdminAnswer> {
-  const { name = "" } = request.at;
-  await readBody(request, []);
+type NamesOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | NamesOf<`/${Rest}`>
+  : Path extends `${string}:${infer Name}`
+    ? Name
+    : never;
+
+/** One row of the API: from it come the checks of a request, OpenAPI and docs/reference/admin-api.md. */
+interface RouteRow<Path extends string, Query, Body, Answer> {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** With `:name` for a part that varies. */
+  readonly path: Path;
+  readonly summary: string;
+  /** Without it, a query is ignored. */
+  readonly query?: Shape<Query>;
+  readonly body?: Shape<Body>;
+  readonly maxBodyBytes?: number;
+  /** Undefined for a route that answers with an event stream. */
+  readonly answer?: Shape<Answer>;
+  /** The events of such a stream. */
+  readonly events?: AnyShape;
+  /** 200 without it. */
+  readonly status?: 200 | 202;
+  /** The type of an answer that is a text; without it, the answer is JSON. */
+  readonly type?: string;
+  handle(request: AdminRequest<Path, Query, Body>, parts: AdminParts): Awaitable<Answer>;
+}
+
+/** A row whose types were checked. */
+export interface Route extends Pick<
+  RouteRow<string, unknown, unknown, unknown>,
+  "method" | "path" | "summary" | "status" | "type" | "maxBodyBytes" | "events"
+> {
+  readonly query?: AnyShape;
+  readonly body?: AnyShape;
+  readonly answer?: AnyShape;
+  handle(request: AdminRequest<string, unknown, unknown>, parts: AdminParts): Awaitable<unknown>;
+}
+
+function route<const Path extends string, Query, Body, Answer>(
+  row: RouteRow<Path, Query, Body, Answer>,
+): Route {
+  return row;
+}
+
+const noMembers: Shape<object> = object("An empty object.", {});
+
+export const routes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/metrics",
+    summary: "Metrics, as Prometheus text 0.0.4.",
+    type: expositionType,
+    answer: text("The metrics."),
+    handle: (_, { source }) => source.telemetry.expose(gatewayMetrics(source)),
+  }),
+  route({
+    method: "GET",
+    path: "/api/openapi.json",
+    summary: "This API, as OpenAPI 3.1.",
+    answer: record("An OpenAPI document.", anything("")),
+    handle: (_, { source }) => describeApi(routes, source.version),
+  }),
+  route({
+    method: "GET",
+    path: "/api/status",
+    summary: "How the gateway is.",
+    answer: answers.status,
+    handle: (_, parts) => answerStatus(parts),
+  }),
+  route({
+    method: "GET",
+    path: "/api/servers",
+    summary: "How every server is.",
+    answer: answers.servers,
+    handle: (_, { source }) => ({ servers: reportServers(source, true) }),
+  }),
+  route({
+    method: "GET",
+    path: "/api/servers/:name",
+    summary: "How one server is.",
+    answer: answers.server,
+    handle: ({ at }, { source }) => findServer(source, at.name),
+  }),
+  route({
+    method: "GET",
+    path: "/api/catalog",
+    summary: "The tools, prompts and resources of all servers, under their public names.",
+    query: object<{ readonly as?: string; readonly server?: string }>("", {
+      as: maybe(
+        text(
+          "Only what this caller may use; 404 for one that is not in `GET /api/callers`. For a caller with a token it depends on what its last token proved: groups, scopes, issuer.",
+        ),
+      ),
+      server: maybe(text("Only what this server has.")),
+    }),
+    answer: answers.catalog,
+    handle: ({ query }, { source }) => {
+      if (query.as !== undefined) assertCaller(source, query.as);
+      return reportCatalog(source, query.as, query.server);
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/api/callers",
+    summary: "The callers that are known, and what each has open.",
+    answer: answers.callers,
+    handle: (_, { source }) => reportCallers(source),
+  }),
+  route({
+    method: "GET",
+    path: "/api/calls",
+    summary: "Calls that are underway, and the last that ended.",
+    answer: answers.calls,
+    handle: (_, { source }) => reportCalls(source),
+  }),
+  route({
+    method: "GET",
+    path: "/api/calls/:id",
+    summary:
+      'One call, with its arguments and its result (at most 16 KiB of text each, redacted as the config says) if it was made from the page or its server has `"record": true`. Nothing is kept on disk.',
+    answer: answers.call,
+    handle: ({ at }, { source }) => {
+      const call = source.telemetry.calls.find(at.id);
+      if (call !== undefined) return reportCall(call, source.clock.date(), true);
+      throw new AdminError("admin.not_found", `Call ${at.id} is not known any more`);
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/api/sessions",
+    summary: "Legacy sessions.",
+    answer: answers.sessions,
+    handle: (_, { source }) => reportSessions(source),
+  }),
+  route({
+    method: "GET",
+    path: "/api/parked",
+    summary:
+      "Calls that a legacy server waits with. Where a modern server asked, the caller has all of the state, and `GET /api/calls` shows the call as `parked`.",
+    answer: answers.parked,
+    handle: (_, { source }) => reportParked(source),
+  }),
+  route({
+    method: "GET",
+    path: "/api/charts",
+    summary: "Rate, errors and quantiles over the last hour, in steps of 10 s, the last one complete.",
+    query: object<{ readonly by: "total" | "server" | "tool"; readonly name?: string; readonly top: number }>(
+      "",
+      {
+        by: word(
+          "One chart for all calls, for each server, or for each tool.",
+          ["total", "server", "tool"],
+          "total",
+        ),
+        name: maybe(text("Only this server or tool.")),
+        top: count("How many of the busiest.", { maximum: 1000, default: 20 }),
+      },
+    ),
+    answer: answers.charts,
+    handle: ({ query: { by, name, top } }, { source }) => {
+      const series = source.telemetry.charts
+        .read(by, name === undefined ? top : 1000)
+        .filter((chart) => name === undefined || (by === "tool" ? chart.tool : chart.server) === name);
+      return { stepMs, endAt: source.telemetry.charts.endAt, points, series };
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/api/problems",
+    summary: "Everything that a person should look at.",
+    answer: answers.problems,
+    handle: (_, { source }) => reportProblems(source),
+  }),
+  route({
+    method: "GET",
+    path: "/api/logs",
+    summary:
+      "The last lines of the log of the gateway and of the standard error streams of servers; 1,000 are kept.",
+    query: object<{ readonly after: number; readonly level: AdminLogLine["level"]; readonly limit: number }>(
+      "",
+      {
+        after: count("Only lines after this number: `next` of the last answer.", { default: 0 }),
+        level: word("The least important lines.", ["debug", "info", "warn", "error"], "debug"),
+        limit: count("How many, at most.", { maximum: 1000, default: 200 }),
+      },
+    ),
+    answer: answers.log,
+    handle: ({ query: { after, level, limit } }, { source }) => {
+      const lines = source.log.read(after, level, limit);
+      return { lines, next: lines.at(-1)?.seq ?? after };
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/api/events",
+    summary:
+      "What happens, as it happens. At most 16 streams are open at once. Events have no ids: after a break, read the lists again.",
+    query: object<{ readonly only?: string }>("", {
+      only: maybe(text("Kinds of events, with commas between them; all without it.")),
+    }),
+    events: answers.adminEvents,
+    handle: ({ query, response }, { hub, headers }) => {
+      const only = query.only?.split(",") ?? [];
+      if (only.some((kind) => !eventKinds.some((each) => each === kind)))
+        throw new AdminError("admin.bad_request", `only takes kinds of ${eventKinds.join(", ")}`);
+      hub.open(response, headers, only);
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/api/servers/:name/restart",
+    summary:
+      "Ends the processes of a server and starts it, also before its next try is due. Answers when it is up or has failed once. A local server (the demo) cannot be restarted: 409.",
+    body: noMembers,
+    answer: answers.server,
+    handle: ({ at }, { source }) => restart(source, at.name),
+  }),
+  route({
+    method: "POST",
+    path: "/api/servers/:name/start",
+    summary: "The same for a server that was stopped, is idle or down.",
+    body: noMembers,
+    answer: answers.server,
+    handle: ({ at }, { source }) => restart(source, at.name),
+  }),
+  route({
+    method: "POST",
+    path: "/api/servers/:name/stop",
+    summary:
+      "Lets the calls of a server finish for 10 s, ends it, and keeps it ended; callers get an error that says that a person stopped it.",
+    body: noMembers,
+    answer: answers.server,
+    handle: async ({ at }, { source }) => {
+      assertRemote(source, at.name);
+      await source.gateway.controls.stop(at.name);
+      return findServer(source, at.name);
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/api/drain",
+    summary: "Begins no call from now on; `/ready` says 503. Calls that run, and parked calls, go on.",
+    body: noMembers,
+    answer: answers.status,
+    handle: (_, parts) => {
+      parts.source.drain();
+      return answerStatus(parts);
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/api/stop",
+    summary: "Ends the gateway as SIGTERM does.",
+    body: noMembers,
+    answer: noMembers,
+    status: 202,
+    handle: (_, { source }) => {
+      source.stop();
+      return {};
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/api/reload",
+    summary: "Takes the edited config, also the part that waits; 409 with the fault of a wrong one.",
+    body: object<{ readonly version?: string }>("", {
+      version: maybe(
+        text("That of `GET /api/problems`; 409 if the file was edited since. Without it, the file as it is."),
+      ),
+    }),
+    answer: object<{ readonly taken: boolean }>("The edit was taken.", { taken: flag("True.") }),
+    handle: async ({ body }, { source }) => {
+      if (source.edits === undefined)
+        throw new AdminError("admin.conflict", "This gateway runs without a config");
+      const fault = await source.edits.agree(body.version);
+      if (fault !== undefined) throw new AdminError("admin.conflict", `Nothing was taken: ${fault}`);
+      return { taken: true };
+    },
+  }),
+  route({
+    method: "PUT",
+    path: "/api/log-level",
+    summary: "Changes the level of the log until the next start.",
+    body: answers.logLevel,
+    answer: answers.logLevel,
+    handle: ({ body }, { source }) => {
+      source.log.level = body.level;
+      return body;
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/api/callers/:name/revoke",
+    summary: "Refuses a caller and ends all it has open, until it is restored or the gateway ends.",
+    body: noMembers,
+    answer: answers.revocation,
+    handle: ({ at }, { source }) => setRevoked(source, at.name, true),
+  }),
+  route({
+    method: "POST",
+    path: "/api/callers/:name/restore",
+    summary: "Lets a caller in again.",
+    body: noMembers,
+    answer: answers.revocation,
+    handle: ({ at }, { source }) => setRevoked(source, at.name, false),
+  }),
+  route({
+    method: "POST",
+    path: "/api/try",
+    summary:
+      "Makes a call with the rights and limits of `as`; the audit log has it under this caller, with the client `junctor-page`. At most 16 calls are open at once. Hanging up cancels the call.",
+    body: tryBody,
+    maxBodyBytes: 4 * 1024 * 1024,
+    events: answers.tryEvents,
+    handle: ({ body, response }, parts) => startTry(body, response, parts),
+  }),
+  route({
+    method: "POST",
+    path: "/api/try/:id/answers",
+    summary: "Answers the questions of a call.",
+    body: answerBody,
+    answer: noMembers,
+    status: 202,
+    handle: ({ at, body }, { tries }) => {
+      tries.answer(at.id, body.answers);
+      return {};
+    },
+  }),
+  route({
+    method: "DELETE",
+    path: "/api/try/:id",
+    summary: "Cancels a call.",
+    answer: noMembers,
+    handle: ({ at }, { tries }) => {
+      tries.cancel(at.id);
+      return {};
+    },
+  }),
+];
+
+function answerStatus({ source, adminUrl, pageUrl }: AdminParts): answers.Status {
+  const problems = reportProblems(source).problems.length;
+  return { ...reportStatus(source), ...defined({ adminUrl: adminUrl(), pageUrl: pageUrl?.() }), problems };
+}
+
+async function restart(source: AdminSource, name: string): Promise<answers.ServerReport> {
   assertRemote(source, name);
   await source.gateway.controls.restart(name);
-  return { json: findServer(source, name) };
+  return findServer(source, name);
 }
 
-async function setRevoked(
-  request: AdminRequest,
-  source: AdminSource,
-  isRevoked: boolean,
-): Promise<AdminAnswer> {
-  const { name = "" } = request.at;
+function setRevoked(source: AdminSource, name: string, isRevoked: boolean): answers.Revocation {
   const { controls } = source.gateway;
-  await readBody(request, []);
   assertCaller(source, name);
   if (isRevoked) controls.revoke(name);
   else controls.restore(name);
-  return { json: { name, isRevoked } };
+  return { name, isRevoked };
 }
 
-function findServer(source: AdminSource, name: string | undefined): object {
-  const found = serverViews(source, true).find((server) => server.name === name);
+function findServer(source: AdminSource, name: string): answers.ServerReport {
+  const found = reportServers(source, true).find((server) => server.name === name);
   if (found === undefined) throw unknownServer(source, name);
   return found;
 }
@@ -179,7 +434,7 @@ function assertRemote(source: AdminSource, name: string): void {
   throw new AdminError("admin.conflict", `${name} is disabled: ${disabled.trouble ?? "the config says so"}`);
 }
 
-function unknownServer({ gateway }: AdminSource, name: string | undefined): AdminError {
+function unknownServer({ gateway }: AdminSource, name: string): AdminError {
   const names = gateway.status().map((server) => server.name);
   return new AdminError(
     "admin.not_found",
@@ -188,9 +443,5 @@ function unknownServer({ gateway }: AdminSource, name: string | undefined): Admi
 }
 
 function assertCaller({ gateway }: AdminSource, name: string): void {
-  if (gateway.controls.callers().includes(name)) return;
-  throw new AdminError(
-    "admin.not_found",
-    `There is no caller ${JSON.stringify(name)} in the config, and none came in lately`,
-  );
+  if (!gateway.controls.callers().includes(name)) throw unknownCaller(name);
 }

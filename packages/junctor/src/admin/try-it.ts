@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import {
   recover,
   type Clock,
@@ -22,11 +23,106 @@ import {
 } from "@junctor/core/mcp";
 import { toErrorBody, toRequestId } from "@junctor/core/rpc";
 import { pageClient } from "../telemetry/index.ts";
-import { AdminError } from "./admin-error.ts";
-import type { EventSink } from "./sse.ts";
+import type { AdminSource } from "./admin-source.ts";
+import { EventSink } from "./event-hub.ts";
+import { AdminError } from "./request.ts";
+import { maybe, object, type Shape, text } from "./shape.ts";
 
 /** A call that a person makes from the page. */
-export interface TryRequest {
+interface TryBody {
+  readonly tool?: string;
+  readonly prompt?: string;
+  readonly resource?: string;
+  readonly arguments?: RawJson;
+  readonly as?: string;
+}
+
+const jsonObject = (doc: string): Shape<RawJson> => ({
+  schema: { type: "object", description: doc },
+  definitions: {},
+});
+
+export const tryBody: Shape<TryBody> = object("One of `tool`, `prompt` and `resource`.", {
+  tool: maybe(text("The public name of a tool.")),
+  prompt: maybe(text("The public name of a prompt.")),
+  resource: maybe(text("The URI of a resource.")),
+  arguments: maybe(jsonObject("Of a tool; strings for a prompt.")),
+  as: maybe(text("The caller whose rights it has. Needed when callers have to say who they are.")),
+});
+
+export const answerBody: Shape<{ readonly answers: RawJson }> = object("", {
+  answers: jsonObject(
+    'An answer for every question of the event, by its key: `{ "action": "accept", "content": { … } }`, or the action `decline` or `cancel`.',
+  ),
+});
+
+const methods = {
+  tool: { method: "tools/call", key: "name" },
+  prompt: { method: "prompts/get", key: "name" },
+  resource: { method: "resources/read", key: "uri" },
+} as const;
+
+/** Makes a call for the person at the page. The answer is an event stream; hanging up cancels the call. */
+export async function startTry(
+  body: TryBody,
+  response: ServerResponse,
+  {
+    source,
+    tries,
+    headers,
+  }: {
+    readonly source: AdminSource;
+    readonly tries: Tries;
+    readonly headers: { readonly [name: string]: string };
+  },
+): Promise<void> {
+  const [first, second] = (["tool", "prompt", "resource"] as const).flatMap((kind) => {
+    const name = body[kind];
+    return name === undefined ? [] : [{ kind, name }];
+  });
+  if (first === undefined || second !== undefined)
+    throw new AdminError("admin.bad_request", "Write one of tool, prompt and resource");
+  const { kind, name } = first;
+  const args = kind === "resource" ? undefined : body.arguments;
+  const call = { ...methods[kind], name, args, caller: findCaller(source, body.as) };
+  tries.assertRoom();
+  let id: string | undefined;
+  const sink = new EventSink(response, headers, () => {
+    if (id !== undefined) tries.cancel(id);
+  });
+  await tries.run(call, sink, (open) => {
+    id = open;
+  });
+  id = undefined;
+}
+
+/** Most callers that an error names. */
+const maxNamed = 20;
+
+/** With keys or tokens, no call comes without a name, so the page has to say whose rights it uses. */
+function findCaller({ gateway, hasKeys }: AdminSource, as: string | undefined): Caller | undefined {
+  const { controls } = gateway;
+  if (as === undefined) {
+    if (!hasKeys()) return undefined;
+    const known = controls.callers().slice(0, maxNamed).join(", ");
+    const choice = known === "" ? "a caller; none has come in by a token yet" : `one of ${known}`;
+    throw new AdminError("admin.bad_request", `Write as: ${choice}`);
+  }
+  if (!hasKeys()) throw new AdminError("admin.bad_request", "as is not needed: callers have no names");
+  if (!controls.callers().includes(as)) throw unknownCaller(as);
+  if (controls.isRevoked(as)) throw new AdminError("admin.conflict", `${as} is revoked`);
+  return controls.identityOf(as) ?? { name: as };
+}
+
+export function unknownCaller(name: string): AdminError {
+  return new AdminError(
+    "admin.not_found",
+    `There is no caller ${JSON.stringify(name)} in the config, and no caller of that name came in lately`,
+  );
+}
+
+/** The same as a request of the protocol. */
+interface TryRequest {
   readonly method: "tools/call" | "prompts/get" | "resources/read";
   /** The member of the params that names the thing, and its value. */
   readonly key: "name" | "uri";

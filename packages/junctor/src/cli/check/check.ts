@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { examineLogin } from "@junctor/client/internal";
 import { type Clock, systemClock, waitFor, createDeferred } from "@junctor/core/async";
 import { isLoopback } from "@junctor/core/channel";
-import { type Collision, describeCollision } from "@junctor/core/compose";
 import { failureCodeOf } from "@junctor/core/errors";
 import { defined } from "@junctor/core/options";
 import { signInAt } from "../../accounts/index.ts";
+import { type CheckReport, reportCollision } from "../../admin/index.ts";
 import {
   hasCertificates,
   isOpen,
@@ -17,7 +17,6 @@ import { toLoginTerms } from "../../credentials/index.ts";
 import { startGateway, type RunningGateway } from "../../gateway/index.ts";
 import { silentLog, createHide, hideInData, secretsAt } from "../../log/index.ts";
 import { openListMemory, type ServerStatus, toReason } from "../../servers/index.ts";
-import type { IssuerHealth } from "../../tokens/index.ts";
 import { toMeasureMs, toPatient, toMs } from "../call/index.ts";
 import { findConfigFile, usualFiles } from "../config/index.ts";
 import { openLogins } from "../login/index.ts";
@@ -35,18 +34,6 @@ import {
   toSafeText,
 } from "../terminal/index.ts";
 import { type CheckedServer, type CheckView, createCheckView } from "./check-view.ts";
-
-/** Everything a check finds; `--json` prints it. */
-interface Report {
-  readonly file: string;
-  readonly servers: readonly CheckedServer[];
-  /** The issuers of tokens, and why tokens of one will be refused. */
-  readonly issuers?: readonly IssuerHealth[];
-  /** Names that several servers claim. */
-  readonly collisions: readonly Collision[];
-  /** Odd settings of the config, and rules that match nothing. */
-  readonly warnings: readonly ConfigIssue[];
-}
 
 /** `junctor check` */
 export const check: Command = {
@@ -99,7 +86,7 @@ export const check: Command = {
     await view?.end();
     const report = await toReport(found, gateway, checked);
     if (isJson) await print(`${JSON.stringify(report, undefined, 2)}\n`);
-    else await show(report, report.warnings.slice(config.warnings.length));
+    else await show(report, checked, report.warnings.slice(config.warnings.length));
     const areIssuersFine = report.issuers?.every(({ reason }) => reason === undefined) ?? true;
     return areIssuersFine && report.servers.every(({ trouble }) => trouble === undefined) ? 0 : 1;
   },
@@ -241,12 +228,13 @@ async function toReport(
   { file, config }: { readonly file: string; readonly config: GatewayConfig },
   gateway: RunningGateway,
   servers: readonly CheckedServer[],
-): Promise<Report> {
+): Promise<CheckReport> {
   const hide = createHide(() => config.secrets);
   const warnings = [...config.warnings, ...gateway.unmatchedRules(), ...findAskingServers(config)];
-  const issuers = await gateway.probeIssuers();
-  const more = issuers.length === 0 ? {} : { issuers };
-  return { file, servers, ...hideInData({ ...more, collisions: gateway.collisions(), warnings }, hide) };
+  const issuers = (await gateway.probeIssuers()).map((issuer) => defined(issuer));
+  const collisions = gateway.collisions().map(reportCollision);
+  const found = { ...(issuers.length > 0 && { issuers }), collisions, warnings };
+  return { file, servers, ...hideInData(found, hide) };
 }
 
 /** Processes that several callers share and that ask them something, as far as a gateway saw it: their callers wait for each other. */
@@ -330,7 +318,8 @@ function toChecked(
 
 /** Warnings about the config were printed when it was read; `unmatched` is the rest. */
 async function show(
-  { file, servers, issuers = [], collisions }: Report,
+  { file, issuers = [], collisions }: CheckReport,
+  servers: readonly CheckedServer[],
   unmatched: readonly ConfigIssue[],
 ): Promise<void> {
   for (const server of servers)
@@ -341,7 +330,7 @@ async function show(
     await print(
       toSafeText(`\nissuer ${name}: ${reason === undefined ? `ok, ${issuer}` : `WRONG: ${reason}`}\n`),
     );
-  for (const collision of collisions) await print(toSafeText(`\n${describeCollision(collision)}.\n`));
+  for (const { advice } of collisions) await print(toSafeText(`\n${advice}.\n`));
   for (const { path, message } of unmatched) await print(toSafeText(`\nwarning: ${path}: ${message}\n`));
   const fine = servers.filter(({ trouble }) => trouble === undefined).length;
   await note(`${file}: ${fine} of ${servers.length} servers are fine\n`);

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { defaultNaming } from "@junctor/core/compose";
 import type { Caller } from "@junctor/core/mcp";
 import { defined, suggest } from "@junctor/core/options";
+import type { AccessReport } from "../../admin/index.ts";
 import { toToolName } from "../../catalog/index.ts";
 import { type GatewayConfig, cacheFolder } from "../../config/index.ts";
 import { silentLog } from "../../log/index.ts";
@@ -55,8 +56,8 @@ export const why: Command = {
     };
     const explained = explainAccess(config, await compileRules(config, file), caller, tool);
     const { decision, setting, reason } = explained;
-    if (parsed.has("json"))
-      await print(`${JSON.stringify({ caller: name, tool, ...explained }, undefined, 2)}\n`);
+    const report: AccessReport = { caller: name, tool, ...defined(explained) };
+    if (parsed.has("json")) await print(`${JSON.stringify(report, undefined, 2)}\n`);
     else {
       const by = setting === undefined ? "" : `${setting}: `;
       await print(toSafeText(`${name} ${verdicts[decision]} ${tool}: ${by}${reason}\n`));

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import type { AdminLogLine, LogReport } from "../../admin/index.ts";
 import { openRunPlace, type RunPlace, userConfig } from "../../attach/index.ts";
 import { askAdmin, readAdminEvents } from "../serve/index.ts";
 import {
@@ -15,15 +16,6 @@ import {
 import { daemonLogOf, showDaemonLog } from "./daemon-log.ts";
 import { findRunning, isDaemon, nothingRuns, onlyOne, type Running } from "./running.ts";
 import { gatewayFlags } from "./status.ts";
-
-/** A line, as `GET /api/logs` has it. */
-interface ShownLine {
-  readonly seq: number;
-  readonly at: number;
-  readonly level: string;
-  readonly text: string;
-  readonly facts: { readonly [name: string]: unknown };
-}
 
 const levels = ["debug", "info", "warn", "error"];
 
@@ -80,8 +72,9 @@ async function showGatewayLog(
   level: string,
   parsed: Parsed,
 ): Promise<number> {
-  const show = (line: ShownLine): string => (parsed.has("json") ? `${JSON.stringify(line)}\n` : toText(line));
-  const tell = async (lines: readonly ShownLine[]): Promise<void> => {
+  const show = (line: AdminLogLine): string =>
+    parsed.has("json") ? `${JSON.stringify(line)}\n` : toText(line);
+  const tell = async (lines: readonly AdminLogLine[]): Promise<void> => {
     const inOrder = lines.toSorted((one, other) => one.at - other.at);
     await print(inOrder.map(show).join(""));
   };
@@ -110,19 +103,19 @@ async function showGatewayLog(
 function createReader(
   { socket, status }: GatewayProcess,
   level: string,
-): () => Promise<readonly ShownLine[]> {
+): () => Promise<readonly AdminLogLine[]> {
   const worker = status.worker && { worker: status.worker.number };
   let last = 0;
   return async () => {
     const path = `/api/logs?level=${level}&limit=1000&after=${last}`;
-    const { lines } = (await askAdmin(socket, "GET", path)) as { readonly lines: readonly ShownLine[] };
+    const { lines } = (await askAdmin(socket, "GET", path)) as LogReport;
     last = lines.at(-1)?.seq ?? last;
     return lines.map((line) => ({ ...line, facts: { ...worker, ...line.facts } }));
   };
 }
 
 /** `12:00:00 warn  github is down  reason="it ended"` */
-function toText({ at, level, text, facts }: ShownLine): string {
+function toText({ at, level, text, facts }: AdminLogLine): string {
   const clock = new Date(at).toISOString().slice(11, 19);
   const shown = Object.entries(facts).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
   return `${toSafeLine([clock, level.padEnd(5), text, ...shown].join(" "))}\n`;

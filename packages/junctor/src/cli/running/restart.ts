@@ -1,4 +1,5 @@
 import { guardVariable } from "@junctor/client/internal";
+import type { ServerReport } from "../../admin/index.ts";
 import { askAdmin } from "../serve/index.ts";
 import { type Command, UsageError, note, print, toSafeLine } from "../terminal/index.ts";
 import { restartDaemon, restartServerOf } from "./daemon-control.ts";
@@ -46,10 +47,7 @@ async function restartServer(name: string, found: readonly Running[]): Promise<n
   const path = `/api/servers/${encodeURIComponent(name)}/restart`;
   let exitCode = 0;
   for (const { socket, status: gateway } of gateways) {
-    const { status, trouble } = (await askAdmin(socket, "POST", path, {})) as {
-      readonly status: string;
-      readonly trouble?: string;
-    };
+    const { status, trouble } = (await askAdmin(socket, "POST", path, {})) as ServerReport;
     const where = gateway.worker === undefined ? "" : ` in worker ${gateway.worker.number}`;
     if (status === "up") await print(`${toSafeLine(name)} is up${where}\n`);
     else await note(`junctor: ${toSafeLine(`${name} is ${status}${where}: ${trouble ?? ""}`)}\n`);

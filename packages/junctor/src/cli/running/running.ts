@@ -1,13 +1,14 @@
+import type { Status } from "../../admin/index.ts";
 import { listRunPlaces, type RunPlace } from "../../attach/index.ts";
 import type { DaemonStatus } from "../../daemon/index.ts";
-import { type AdminStatus, findAdmins } from "../serve/index.ts";
+import { findAdmins } from "../serve/index.ts";
 import { UsageError } from "../terminal/index.ts";
 import { askStatus } from "./daemon-control.ts";
 import { toRealPath } from "./reload.ts";
 
 /** A process of a gateway of `junctor serve`, or a daemon of `junctor attach`, that runs for this user. */
 export type Running =
-  | { readonly kind: "gateway"; readonly socket: string; readonly status: AdminStatus }
+  | { readonly kind: "gateway"; readonly socket: string; readonly status: Status }
   | { readonly kind: "daemon"; readonly place: RunPlace; readonly status: DaemonStatus };
 
 /** What a command line says about the one that is meant. */

@@ -1,4 +1,5 @@
-import { type AdminStatus, askAdmin } from "../serve/index.ts";
+import type { ServerReport, Servers, Status } from "../../admin/index.ts";
+import { askAdmin } from "../serve/index.ts";
 import { type Command, refuseOperands, print, toRows, toSafeLine } from "../terminal/index.ts";
 import { describeDaemon } from "./daemon-control.ts";
 import { findRunning, nothingRuns, pageOf, type Running } from "./running.ts";
@@ -8,18 +9,6 @@ export const gatewayFlags: Command["flags"] = {
   config: { value: "FILE", help: "the gateway or daemon that was started with this config" },
   pid: { value: "PID", help: "the gateway or daemon with this process number; of a worker, that one alone" },
 };
-
-/** A server, as `GET /api/servers` has it. */
-interface ShownServer {
-  readonly name: string;
-  readonly status: string;
-  readonly tools: number;
-  readonly inFlight?: number;
-  readonly restarts?: number;
-  readonly revision?: string;
-  readonly trouble?: string;
-  readonly advice?: string;
-}
 
 /** `junctor status` */
 export const status: Command = {
@@ -53,15 +42,13 @@ async function look(running: Running): Promise<Look> {
     const text = describeDaemon(running.status) + describePage(running);
     return { text, json: { kind, ...facts }, isDown: all.some(isDown) };
   }
-  const { servers } = (await askAdmin(running.socket, "GET", "/api/servers")) as {
-    readonly servers: readonly ShownServer[];
-  };
+  const { servers } = (await askAdmin(running.socket, "GET", "/api/servers")) as Servers;
   const text = describe(running.status, servers) + describePage(running);
   return { text, json: { kind, ...facts, servers }, isDown: servers.some(isDown) };
 }
 
-function describe(gateway: AdminStatus, servers: readonly ShownServer[]): string {
-  const { pid, version, state, uptimeMs, url, config, calls, sessions, parked, problems } = gateway;
+function describe(gateway: Status, servers: readonly ServerReport[]): string {
+  const { pid, version, state, uptimeMs, url, config, calls, sessions, parked, problems = 0 } = gateway;
   const { worker } = gateway;
   const which = worker === undefined ? "" : `worker ${worker.number} of ${worker.count}, `;
   const head = `The gateway of junctor serve (${which}process ${pid}, junctor ${version}) is ${state} since ${toDuration(uptimeMs)}${url === undefined ? "" : `, on ${url}`}.`;
@@ -101,7 +88,7 @@ function toRow({
   trouble,
   advice,
   revision,
-}: ShownServer): readonly string[] {
+}: ServerReport): readonly string[] {
   const facts = [
     state === "up" ? `${tools === 1 ? "1 tool" : `${tools} tools`}, ${revision ?? ""}` : "",
     inFlight === 0 ? "" : `${inFlight} underway`,

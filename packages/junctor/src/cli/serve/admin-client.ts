@@ -1,31 +1,14 @@
 import { readdirSync, rmSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
+import type { Status } from "../../admin/index.ts";
 import { stateFolder } from "../../config/index.ts";
 import { UsageError } from "../terminal/index.ts";
 
 /** A process of a gateway of this user, and the socket of its admin API. */
 interface AdminTarget {
   readonly socket: string;
-  readonly status: AdminStatus;
-}
-
-/** The part of `GET /api/status` that commands show. */
-export interface AdminStatus {
-  readonly pid: number;
-  /** Undefined for a process that serves alone. */
-  readonly worker?: { readonly number: number; readonly count: number; readonly primary: number };
-  readonly version: string;
-  readonly state: string;
-  readonly uptimeMs: number;
-  readonly url?: string;
-  readonly pageUrl?: string;
-  readonly config?: string;
-  readonly calls: { readonly underway: number; readonly total: number; readonly failed: number };
-  readonly sessions: number;
-  readonly parked: number;
-  readonly problems: number;
-  readonly memoryBytes: number;
+  readonly status: Status;
 }
 
 const patienceMs = 60_000;
@@ -43,7 +26,7 @@ export async function findAdmins(): Promise<readonly AdminTarget[]> {
   const found = await Promise.all(
     listSockets().map(async (socket) => {
       try {
-        return { socket, status: (await askAdmin(socket, "GET", "/api/status")) as AdminStatus };
+        return { socket, status: (await askAdmin(socket, "GET", "/api/status")) as Status };
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === "ECONNREFUSED") rmSync(socket, { force: true });
         return undefined;

@@ -1,4 +1,4 @@
-export { type AdminStatus, askAdmin, findAdmins, readAdminEvents } from "./admin-client.ts";
+export { askAdmin, findAdmins, readAdminEvents } from "./admin-client.ts";
 export { FollowedScopes } from "./followed-scopes.ts";
 export { describeChange, diffDefinitions, showUnseen } from "./lock-diff.ts";
 export { createFileLog, createLog, isAtLeast, toReadable } from "./log.ts";

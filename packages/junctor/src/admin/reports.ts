@@ -1,17 +1,23 @@
 import type { Clock } from "@junctor/core/async";
+import { type Collision, describeCollision } from "@junctor/core/compose";
 import { defined } from "@junctor/core/options";
 import type { ServerFacts } from "../gateway/index.ts";
 import type { ServerStatus } from "../servers/index.ts";
 import { type CallRecord, idOf, nameOf, stepsOf, maxRecorded } from "../telemetry/index.ts";
 import type { AdminSource } from "./admin-source.ts";
+import type {
+  Callers,
+  CallReport,
+  Calls,
+  CatalogReport,
+  NameCollision,
+  ParkedCalls,
+  Problems,
+  ServerReport,
+  Sessions,
+  Status,
+} from "./answers.ts";
 import { eventLoopDelayMs } from "./process-metrics.ts";
-
-/** What the admin API shows: plain data, as docs/reference/admin-api.md has it. */
-interface ServerView {
-  readonly name: string;
-  readonly status: string;
-  readonly [member: string]: unknown;
-}
 
 const statuses = ["up", "down", "starting", "idle", "stopped", "disabled"] as const;
 /** Points of a sparkline. */
@@ -19,7 +25,8 @@ const recentPoints = 60;
 const maxUnderway = 1000;
 const maxListed = 1000;
 
-export function statusView(source: AdminSource): object {
+/** The gateway as a whole, without the number of its problems, which takes longer to find. */
+export function reportStatus(source: AdminSource): Status {
   const { gateway, telemetry, version, file, log, worker } = source;
   const servers = gateway.status();
   const http = source.http();
@@ -54,7 +61,7 @@ export function statusView(source: AdminSource): object {
   });
 }
 
-function stateOf({ isReady, isDraining }: AdminSource): string {
+function stateOf({ isReady, isDraining }: AdminSource): Status["state"] {
   if (isDraining()) return "draining";
   return isReady() ? "ready" : "starting";
 }
@@ -67,19 +74,19 @@ export function readinessOf({ isDraining, isReady, http }: AdminSource): string 
 }
 
 /** Every server, also those that are disabled. `withRecent` adds the points of a sparkline. */
-export function serverViews(source: AdminSource, withRecent: boolean): readonly ServerView[] {
+export function reportServers(source: AdminSource, withRecent: boolean): readonly ServerReport[] {
   const facts = new Map(source.gateway.controls.servers().map((each) => [each.name, each]));
   return source.gateway
     .status()
-    .map((status) => serverView(source, status, facts.get(status.name), withRecent));
+    .map((status) => reportServer(source, status, facts.get(status.name), withRecent));
 }
 
-function serverView(
+function reportServer(
   { telemetry, clock, restarts, advise }: AdminSource,
   status: ServerStatus,
   facts: ServerFacts | undefined,
   withRecent: boolean,
-): ServerView {
+): ServerReport {
   const chart = withRecent ? telemetry.charts.ofServer(status.name, recentPoints) : undefined;
   const health = facts?.health;
   const sinceAt = health !== undefined && "since" in health && !facts?.isLocal ? health.since : undefined;
@@ -107,19 +114,26 @@ function toDate(reading: number, clock: Clock): number {
 }
 
 /** The catalog, for one caller or as a whole. */
-export function catalogView(source: AdminSource, as: string | undefined, server: string | undefined): object {
+export function reportCatalog(
+  source: AdminSource,
+  as: string | undefined,
+  server: string | undefined,
+): CatalogReport {
   const { controls } = source.gateway;
   const view = controls.view(as);
   const isWanted = (owner: string | undefined): boolean => server === undefined || owner === server;
   const tools = [...view.toolClaims.values()].filter((claim) => isWanted(claim.server));
   const prompts = [...view.promptClaims.values()].filter((claim) => isWanted(claim.server));
-  const resources = view.resources.map((item) => ({ ...item, server: view.resourceOwner(item.uri)?.server }));
+  const resources = view.resources.map((item) => ({
+    ...item,
+    ...defined({ server: view.resourceOwner(item.uri)?.server }),
+  }));
   const templates = view.templates.map((item) => ({
     ...item,
-    server: view.templateOwner(item.uriTemplate)?.server,
+    ...defined({ server: view.templateOwner(item.uriTemplate)?.server }),
   }));
-  return defined({
-    as,
+  return {
+    ...defined({ as }),
     tools: tools.map(({ item, key, server: owner, ownName }) => ({
       ...item,
       name: key,
@@ -137,17 +151,16 @@ export function catalogView(source: AdminSource, as: string | undefined, server:
     collisions: controls
       .collisions()
       .filter(({ owner, others }) => isWanted(owner) || others.some((other) => isWanted(other)))
-      .map(({ key, owner, others, isReserved, advice }) => ({
-        name: key,
-        owner,
-        others,
-        isReserved: isReserved === true,
-        advice,
-      })),
-  });
+      .map(reportCollision),
+  };
 }
 
-export function callersView({ gateway, telemetry, http, hasKeys }: AdminSource): object {
+export function reportCollision(collision: Collision): NameCollision {
+  const { key, owner, others, isReserved } = collision;
+  return { name: key, owner, others, isReserved: isReserved === true, advice: describeCollision(collision) };
+}
+
+export function reportCallers({ gateway, telemetry, http, hasKeys }: AdminSource): Callers {
   const { controls } = gateway;
   const { underway } = telemetry.calls;
   const sessions = http()?.inspect().sessions ?? [];
@@ -167,16 +180,16 @@ export function callersView({ gateway, telemetry, http, hasKeys }: AdminSource):
   };
 }
 
-export function callsView({ telemetry, clock }: AdminSource): object {
+export function reportCalls({ telemetry, clock }: AdminSource): Calls {
   const underway = telemetry.calls.underway.slice(0, maxUnderway);
   return {
-    underway: underway.map((call) => callView(call, clock.date())),
-    recent: telemetry.calls.recent.map((call) => callView(call, clock.date())),
+    underway: underway.map((call) => reportCall(call, clock.date())),
+    recent: telemetry.calls.recent.map((call) => reportCall(call, clock.date())),
   };
 }
 
 /** One call, to be written as JSON. `withPayload` adds what was recorded of its arguments and its result. */
-export function callView(call: CallRecord, date: number, withPayload = false): object {
+export function reportCall(call: CallRecord, date: number, withPayload = false): CallReport {
   const now = performance.now();
   const { args, result } = call;
   const name = nameOf(call);
@@ -184,24 +197,26 @@ export function callView(call: CallRecord, date: number, withPayload = false): o
   return {
     id: idOf(call),
     method: call.method,
-    ...(call.method === "tools/call" ? { tool: name } : { name }),
-    server: call.server,
-    caller: call.caller,
-    client: call.client,
     era: call.era,
-    upstreamEra: call.upstreamEra,
     state: call.state,
     at: Math.round(date - (now - call.startedAt)),
     ms: toMs((call.endedAt ?? now) - call.startedAt),
     steps: stepsOf(call).map(({ state, atMs }) => ({ state, atMs: toMs(atMs) })),
-    outcome: call.outcome,
-    code: call.code,
-    delivery: call.delivery,
     bytesIn: call.bytesIn,
     bytesOut: call.bytesOut,
-    traceId: call.traceId,
     isFromPage: call.isFromPage,
-    ...(withPayload ? { arguments: toShown(args), result: toShown(result), cut: isCut } : {}),
+    ...defined({
+      [call.method === "tools/call" ? "tool" : "name"]: name,
+      server: call.server,
+      caller: call.caller,
+      client: call.client,
+      upstreamEra: call.upstreamEra,
+      outcome: call.outcome,
+      code: call.code,
+      delivery: call.delivery,
+      traceId: call.traceId,
+    }),
+    ...(withPayload ? { ...defined({ arguments: toShown(args), result: toShown(result) }), cut: isCut } : {}),
   };
 }
 
@@ -215,7 +230,7 @@ function toMs(ms: number): number {
   return Math.round(ms * 100) / 100;
 }
 
-export function sessionsView({ http }: AdminSource): object {
+export function reportSessions({ http }: AdminSource): Sessions {
   const sessions = http()?.inspect().sessions ?? [];
   return {
     sessions: sessions.slice(0, maxListed).map(({ client, ...session }, index) => ({
@@ -228,7 +243,7 @@ export function sessionsView({ http }: AdminSource): object {
   };
 }
 
-export function parkedView({ gateway, telemetry }: AdminSource): object {
+export function reportParked({ gateway, telemetry }: AdminSource): ParkedCalls {
   const parked = gateway.controls.parked();
   const toolOf = (id: string | undefined): string | undefined =>
     id === undefined ? undefined : telemetry.calls.find(id)?.name;
@@ -236,4 +251,52 @@ export function parkedView({ gateway, telemetry }: AdminSource): object {
     parked: parked.slice(0, maxListed).map((call) => ({ ...call, ...defined({ tool: toolOf(call.call) }) })),
     more: Math.max(0, parked.length - maxListed),
   };
+}
+
+type Problem = Problems["problems"][number];
+
+/** Everything that is wrong or odd: with the config, its servers, and their definitions. */
+export function reportProblems(source: AdminSource): Problems {
+  const { gateway, edits } = source;
+  const problems: Problem[] = [...source.warnings(), ...gateway.unmatchedRules()].map(
+    ({ path, message }) => ({
+      severity: "warning",
+      where: path,
+      message,
+    }),
+  );
+  for (const status of gateway.status()) {
+    const { name: server, trouble, leftOut = [], unapproved = [] } = status;
+    const advice = trouble === undefined ? undefined : source.advise(status);
+    const add = (severity: Problem["severity"], where: string, message: string): void =>
+      void problems.push({ severity, where, message, server });
+    // One that failed and is being started again is still a problem.
+    if (trouble !== undefined && (status.status !== "starting" || status.reason !== undefined))
+      add(status.status === "up" ? "warning" : "error", server, [trouble, advice].filter(Boolean).join(". "));
+    for (const { part, name, reason } of leftOut) add("warning", `${server}: ${part} ${name}`, reason);
+    for (const { part, name, why, isHeldBack } of unapproved)
+      add(
+        "warning",
+        `${server}: ${part} ${name}`,
+        `it is ${why} and not approved${isHeldBack ? ", so callers cannot use it" : ""}; junctor trust approves it`,
+      );
+  }
+  for (const { key, advice } of gateway.controls.collisions())
+    problems.push({ severity: "warning", where: key, message: advice });
+  return { problems, ...waitingOf(edits, problems) };
+}
+
+function waitingOf(edits: AdminSource["edits"], problems: Problem[]): Pick<Problems, "waiting"> {
+  try {
+    const { waiting, version } = edits?.inspect() ?? { waiting: [], version: "" };
+    return waiting.length === 0 ? {} : { waiting: { edits: waiting, version } };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    problems.push({
+      severity: "error",
+      where: "config",
+      message: `the edited config is not used: ${message}`,
+    });
+    return {};
+  }
 }
