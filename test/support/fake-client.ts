@@ -12,7 +12,7 @@ import type {
 import { levelsOf } from "../../packages/core/src/provider/changes.ts";
 import { Listing } from "../../packages/core/src/provider/listing.ts";
 import type { Change, Notice, Provider } from "../../packages/core/src/provider/provider.ts";
-import type { OpenClient } from "../../packages/junctor/src/upstream/connection-life.ts";
+import type { OpenClient } from "../../packages/junctor/src/upstream/connection.ts";
 
 /** What a fake client does when it is asked; what is left out is empty, or succeeds. */
 export interface FakeAnswers {

@@ -7,8 +7,8 @@ import type { CallerInfo } from "../../packages/core/src/provider/provider.ts";
 import type { ServerConfig } from "../../packages/junctor/src/config/config.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { type GatewayServer, toMember } from "../../packages/junctor/src/servers/gateway-server.ts";
-import type { Health } from "../../packages/junctor/src/upstream/health.ts";
-import type { Listed } from "../../packages/junctor/src/upstream/known-lists.ts";
+import type { Health } from "../../packages/junctor/src/upstream/connection.ts";
+import type { Listed } from "../../packages/junctor/src/upstream/list-cache.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { legacyAgreement } from "./fake-client.ts";
 

@@ -3,9 +3,12 @@ import type { Backoff } from "../../packages/core/src/async/backoff.ts";
 import { ClosedError } from "../../packages/core/src/errors/closed-error.ts";
 import type { UpstreamError } from "../../packages/core/src/errors/upstream-error.ts";
 import { createVirtualClock, type VirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
-import { Connection, type ConnectionOptions } from "../../packages/junctor/src/upstream/connection.ts";
-import type { Health } from "../../packages/junctor/src/upstream/health.ts";
-import { StartGate } from "../../packages/junctor/src/upstream/start-gate.ts";
+import {
+  Connection,
+  type ConnectionOptions,
+  type Health,
+} from "../../packages/junctor/src/upstream/connection.ts";
+import { StartGate } from "../../packages/junctor/src/upstream/starts.ts";
 import { createFakeOpener, type FakeOpener, turn } from "./fake-client.ts";
 
 /** A connection to a fake server, under a virtual clock. */
@@ -44,7 +47,7 @@ export function createMadeConnection(options: Partial<ConnectionOptions> = {}): 
     keepsAlive: true,
     patienceMs: 2000,
     startPatienceMs: 30_000,
-    onHealth: ({ kind }) => healths.push(kind),
+    report: ({ kind }) => healths.push(kind),
     ...options,
   });
   const up = async (): Promise<void> => {

@@ -11,7 +11,7 @@ import {
   createVirtualClock,
   type VirtualClock,
 } from "../../../packages/junctor/src/testing/virtual-clock.ts";
-import { StartSlots } from "../../../packages/junctor/src/upstream/start-slots.ts";
+import { StartSlots } from "../../../packages/junctor/src/upstream/starts.ts";
 import { Upstream } from "../../../packages/junctor/src/upstream/upstream.ts";
 import { createMemoryEventStore, type EventStore } from "../../../packages/server/src/http/event-store.ts";
 import { createHttpHandler, type HttpHandler } from "../../../packages/server/src/http/handler.ts";
@@ -81,7 +81,7 @@ export class World {
       slots: new StartSlots({ clock, maxStarts: 2 }),
       clock,
       firstListMs: 2000,
-      onChange: () => {},
+      report: () => {},
     });
     const seal = createSeal({ now: () => clock.now() });
     const inner = createServer(

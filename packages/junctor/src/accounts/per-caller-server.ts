@@ -8,7 +8,7 @@ import { connectTool } from "../catalog/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import { createServerAuthorizer, type Logins } from "../credentials/index.ts";
 import { alwaysUp, type GatewayServer } from "../servers/index.ts";
-import { type Listed, nothingListed, type Upstream, type UpstreamChange } from "../upstream/index.ts";
+import { type Listed, nothingListed, type Upstream, type UpstreamEvent } from "../upstream/index.ts";
 import { createAccountGuard } from "./account-guard.ts";
 import { createAccountProvider } from "./account-provider.ts";
 import { type Account, createAccount } from "./account.ts";
@@ -26,7 +26,7 @@ interface PerCallerServerOptions {
   readonly signIn: () => { readonly redirectUrl?: string; readonly clientDocument?: string };
   readonly createUpstream: (
     authorizer: Authorizer,
-    onChange: (upstream: Upstream, change: UpstreamChange) => void,
+    report: (upstream: Upstream, event: UpstreamEvent) => void,
   ) => Upstream;
   readonly onEvent: (event: CredentialEvent) => void;
   /** Called when lists of some callers changed. */
@@ -60,27 +60,27 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
   let { config } = options;
   /** Until when it is believed that the server lists nothing to callers without an account. */
   let listsClosedUntil = 0;
-  const audiences = new WeakMap<IsFor, IsFor>();
+  const ofOwners = new WeakMap<IsFor, IsFor>();
   /** Whether a caller has this account, and uses the connection that a change was heard on. One function for each connection. */
   const ofAccount = (account: Account, isFor: IsFor): IsFor => {
-    let isForOwner = audiences.get(isFor);
+    let isForOwner = ofOwners.get(isFor);
     if (isForOwner === undefined) {
       isForOwner = (caller) => accounts.find(caller) === account && isFor(caller);
-      audiences.set(isFor, isForOwner);
+      ofOwners.set(isFor, isForOwner);
     }
     return isForOwner;
   };
-  const report = (account: Account) => (upstream: Upstream, change: UpstreamChange) => {
-    const { pooled } = change;
+  const report = (account: Account) => (upstream: Upstream, event: UpstreamEvent) => {
+    const { pooled } = event;
     if (account.upstream !== upstream) return;
-    if (change.kind === "listed") {
+    if (event.kind === "listed") {
       options.onListed(pooled.lists.listed);
       const isFor = ofAccount(account, pooled.isFor);
-      for (const part of change.changed) onChange({ part, origin: name, isFor });
+      for (const part of event.changed) onChange({ part, origin: name, isFor });
       return;
     }
     // Only the person can help, so the upstream is closed and does not try again.
-    if (change.health.kind !== "down" || account.need === undefined) return;
+    if (event.health.kind !== "down" || account.need === undefined) return;
     if (!account.wasConnected) listsClosedUntil = clock.now() + closedListsMs;
     setImmediate(() => void account.close(true));
   };
@@ -179,7 +179,7 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
         account.connected();
         const upstream = account.open();
         void upstream.start();
-        for (const { keeper } of upstream.pool.all) void keeper.refreshSince(allKinds, clock.now());
+        for (const { lists } of upstream.pool.all) void lists.refreshSince(allKinds, clock.now());
       }
     },
     [Symbol.asyncDispose]: () => accounts[Symbol.asyncDispose](),

@@ -113,7 +113,7 @@ export class PerCallerServers implements AsyncDisposable {
           firstListMs,
           predecessor: undefined,
           authorizer,
-          onChange: report,
+          report,
         }),
       onEvent: (event) => {
         logCredential(log, name, event);

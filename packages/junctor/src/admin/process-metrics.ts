@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay, type IntervalHistogram } from "node:perf_hooks";
 import type { Metric } from "../telemetry/index.ts";
+import { statusOf } from "../upstream/index.ts";
 import type { AdminSource } from "./admin-source.ts";
 
 /** Node measures the delay with a timer of its own; it is started with the first look. */
@@ -63,7 +64,7 @@ export function gatewayMetrics(source: AdminSource): readonly Metric[] {
       help: "The state of a server: 1 for the one it is in.",
       type: "gauge",
       samples: servers.map(({ name, health }) => ({
-        labels: { server: name, state: health.kind },
+        labels: { server: name, state: statusOf(health) },
         value: 1,
       })),
     },

@@ -48,27 +48,27 @@ function isAgain(state: unknown): boolean {
   return typeof state === "object" && state !== null && "again" in state;
 }
 
-/** What the questions of a held task leave with its caller, inside the seal. */
-export interface HeldState {
-  readonly held: string;
+/** What the questions of a task that is followed leave with its caller, inside the seal. */
+export interface FollowedState {
+  readonly followed: string;
   /** The keys of questions that were answered. */
   readonly answered: readonly string[];
   /** The replica where the process of the task is, where there are several. */
   readonly at?: string | undefined;
 }
 
-export function isHeldState(state: unknown): state is HeldState {
-  return typeof state === "object" && state !== null && typeof (state as HeldState).held === "string";
+export function isFollowedState(state: unknown): state is FollowedState {
+  return typeof state === "object" && state !== null && typeof (state as FollowedState).followed === "string";
 }
 
-/** The replica where the task of a wrapped state is held, if the state names one. */
-export function heldAt(wrapped: unknown): string | undefined {
+/** The replica where the task of a wrapped state is followed, if the state names one. */
+export function followedAt(wrapped: unknown): string | undefined {
   const { state } = (wrapped ?? {}) as Partial<WrappedState>;
-  return isHeldState(state) ? state.at : undefined;
+  return isFollowedState(state) ? state.at : undefined;
 }
 
 /** A resumption at the replica that its state names: it must not be passed on once more. */
 export function arrived(round: Round): Round {
   const { via, state } = round.state as WrappedState;
-  return { ...round, state: { via, state: { ...(state as HeldState), at: undefined } } };
+  return { ...round, state: { via, state: { ...(state as FollowedState), at: undefined } } };
 }

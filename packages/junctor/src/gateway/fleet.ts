@@ -13,7 +13,7 @@ import {
   UpstreamFactory,
   type UpstreamFactoryOptions,
 } from "../servers/index.ts";
-import type { Health, Upstream, UpstreamChange } from "../upstream/index.ts";
+import type { Health, Upstream, UpstreamEvent } from "../upstream/index.ts";
 import { createFaultLog } from "./log-faults.ts";
 import { createHealthLog } from "./log-health.ts";
 
@@ -167,13 +167,13 @@ export class Fleet implements AsyncDisposable {
     const { shared } = this.#options;
     const predecessor = this.#upstreams.get(config.name);
     // One that was replaced has no news.
-    const onChange = (upstream: Upstream, change: UpstreamChange): void => {
-      if (this.#upstreams.get(config.name) === upstream) this.#report(upstream, change);
+    const listen = (upstream: Upstream, event: UpstreamEvent): void => {
+      if (this.#upstreams.get(config.name) === upstream) this.#report(upstream, event);
     };
-    const create = (listen: typeof onChange): Upstream =>
-      this.factory.create({ config, firstListMs, predecessor, onChange: listen });
-    if (shared === undefined) return create(onChange);
-    return shared.take(this.#toRun(config), { user: this, listen: onChange }, create, predecessor);
+    const create = (report: typeof listen): Upstream =>
+      this.factory.create({ config, firstListMs, predecessor, report });
+    if (shared === undefined) return create(listen);
+    return shared.take(this.#toRun(config), { user: this, listen }, create, predecessor);
   }
 
   /** What a server's process depends on. `tasks` is read for each call, but by the upstream, which gateways may have in common. */
@@ -220,7 +220,7 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
   const { onChange, onListed, onServer } = listeners;
   const logFaults = createFaultLog(log);
   const logHealth = createHealthLog(log, clock);
-  return (upstream: Upstream, { pooled, ...change }: UpstreamChange): void => {
+  return (upstream: Upstream, { pooled, ...change }: UpstreamEvent): void => {
     const { name } = upstream;
     const isForAll = pooled === upstream.pool.everyone;
     // Lists tell of the health of the connection for everyone. That of other connections changes with each session that comes and goes.

@@ -6,7 +6,7 @@ import { createServerNames, toPublicName } from "../catalog/index.ts";
 import type { DisabledServer, ServerConfig } from "../config/index.ts";
 import type { Pins } from "../lock/index.ts";
 import type { GatewayServer } from "../servers/index.ts";
-import type { DescribeFailure } from "../upstream/index.ts";
+import { type DescribeFailure, statusOf } from "../upstream/index.ts";
 
 /** The member of a list's `_meta` that names, by server, things that are missing from it or were changed. */
 const serversKey = "junctor/servers";
@@ -95,13 +95,19 @@ function noteServer(
   const listed = server.listedFor();
   if (health.kind === "up" && listed.problems.length === 0 && listed.isConfirmed)
     return Object.keys(faults).length === 0 ? [] : [[config.name, { status: "up", ...faults }]];
-  const failure = health.kind === "down" ? health : health.kind === "starting" ? health.after : undefined;
+  const failure =
+    health.kind === "down"
+      ? health
+      : health.kind === "starting" || health.kind === "waiting"
+        ? health.after
+        : undefined;
   const reason = failure === undefined ? listed.problems.join("; ") : describeFailure(failure, config.name);
   const nextTryAt =
     health.kind === "down" && new Date(clock.date() + health.nextTryAt - clock.now()).toISOString();
   const { tools, prompts, resources, templates } = listed;
   const isListed = [tools, prompts, resources, templates].some(({ length }) => length > 0);
-  const status = health.kind !== "up" ? health.kind : listed.problems.length > 0 ? "incomplete" : "listing";
+  const status =
+    health.kind !== "up" ? statusOf(health) : listed.problems.length > 0 ? "incomplete" : "listing";
   const facts = {
     status,
     ...(reason === "" ? {} : { reason }),

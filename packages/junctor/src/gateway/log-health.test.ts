@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { GatewayLog } from "../log/log.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
-import type { Health } from "../upstream/health.ts";
+import type { Health } from "../upstream/connection.ts";
 import { createHealthLog } from "./log-health.ts";
 
 interface Heard {

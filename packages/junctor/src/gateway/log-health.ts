@@ -83,9 +83,10 @@ export function createHealthLog(log: GatewayLog, clock: Clock): HealthLog {
         return heardUp(server, health);
       case "down":
         return heardDown(server, health);
+      case "waiting":
       case "starting":
         if (health.after === undefined) forget(server);
-        return log.debug({ server }, `${server} is starting`);
+        return log.debug({ server }, `${server} is ${health.kind}`);
       case "idle":
       case "stopped":
         forget(server);

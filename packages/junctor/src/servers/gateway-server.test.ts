@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { legacyAgreement } from "../../../../test/support/fake-client.ts";
-import type { Health } from "../upstream/health.ts";
+import type { Health } from "../upstream/connection.ts";
 import { type GatewayServer, joinInstructions } from "./gateway-server.ts";
 
 const saying = (name: string, instructions: string | undefined, health?: Health): GatewayServer =>

@@ -1,9 +1,9 @@
 import type { Clock } from "@junctor/core/async";
 import { Parking } from "../bridge/index.ts";
-import type { Upstream, UpstreamChange } from "../upstream/index.ts";
+import type { Upstream, UpstreamEvent } from "../upstream/index.ts";
 
-/** Called for each change of a server. */
-type Listen = (upstream: Upstream, change: UpstreamChange) => void;
+/** Called for everything that happens on the connections of a server. */
+type Listen = (upstream: Upstream, event: UpstreamEvent) => void;
 
 /** A fleet that has a server. */
 interface UpstreamUser {
@@ -49,7 +49,7 @@ export class SharedUpstreams implements AsyncDisposable {
       return known;
     }
     const users = new Map([[user, listen]]);
-    const upstream = create((...change) => users.forEach((each) => each(...change)));
+    const upstream = create((...event) => users.forEach((each) => each(...event)));
     this.#current.set(key, upstream);
     this.#used.set(upstream, { key, users });
     return upstream;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createSource, toTools } from "../../../../test/support/fake-source.ts";
-import { lastWordsOf } from "../upstream/to-reason.ts";
+import { lastWordsOf } from "../upstream/failure.ts";
 import { describeStatus } from "./status.ts";
 
 const counts = { tools: 2, resources: 1, prompts: 0 };

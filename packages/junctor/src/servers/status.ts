@@ -3,7 +3,13 @@ import type { ListFault } from "@junctor/core/fit";
 import type { DisabledServer } from "../config/index.ts";
 import type { Pins, Unapproved } from "../lock/index.ts";
 import type { GatewayLog, Words } from "../log/index.ts";
-import { describeHealth, type ConnectionStatus, toSeconds, withLastWords } from "../upstream/index.ts";
+import {
+  type ConnectionStatus,
+  describeHealth,
+  statusOf,
+  toSeconds,
+  withLastWords,
+} from "../upstream/index.ts";
 import { type GatewayServer, instructionsOf } from "./gateway-server.ts";
 
 /** How one server is, for people and for `junctor check`. */
@@ -64,7 +70,7 @@ export function describeStatus(
   const unapproved = pins?.unapproved(config.name, listed, instructionsOf(source)) ?? [];
   const shared = {
     name: config.name,
-    status: health.kind,
+    status: statusOf(health),
     ...counts,
     ...stray,
     ...(leftOut.length === 0 ? {} : { leftOut }),
@@ -80,6 +86,7 @@ export function describeStatus(
       return shared;
     case "stopped":
       return { ...shared, trouble };
+    case "waiting":
     case "starting":
       return {
         ...shared,

@@ -15,7 +15,7 @@ import {
   type DescribeFailure,
   StartSlots,
   Upstream,
-  type UpstreamChange,
+  type UpstreamEvent,
 } from "../upstream/index.ts";
 import type { ListMemory } from "./list-memory.ts";
 
@@ -47,7 +47,7 @@ interface NewUpstream {
   readonly config: ServerConfig;
   readonly firstListMs: number;
   readonly predecessor: Upstream | undefined;
-  readonly onChange: (upstream: Upstream, change: UpstreamChange) => void;
+  readonly report: (upstream: Upstream, event: UpstreamEvent) => void;
   /** Gives requests the token of one caller. Then nothing that is remembered of the server is shown. */
   readonly authorizer?: Authorizer;
 }
@@ -67,7 +67,7 @@ export class UpstreamFactory {
     this.#hosted = createMemoryTasks({ clock });
   }
 
-  create({ config, firstListMs, predecessor, onChange, authorizer }: NewUpstream): Upstream {
+  create({ config, firstListMs, predecessor, report, authorizer }: NewUpstream): Upstream {
     const { parking, clock, hide, describeFailure, log, memory, pins, logins, onCredential, cluster } =
       this.#options;
     const words = new ServerWords();
@@ -103,7 +103,7 @@ export class UpstreamFactory {
       isPlaced,
       words,
       elsewhere: cluster && { here: cluster.membership.id, clientAt: cluster.clientAt },
-      onChange: (change) => onChange(upstream, change),
+      report: (event) => report(upstream, event),
     });
     return upstream;
   }

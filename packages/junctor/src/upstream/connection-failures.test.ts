@@ -6,7 +6,7 @@ import { HttpError } from "../../../core/src/errors/http-error.ts";
 import { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import { Connection } from "./connection.ts";
-import { StartGate } from "./start-gate.ts";
+import { StartGate } from "./starts.ts";
 
 const secret = "s3cret";
 
@@ -42,7 +42,7 @@ test.each([
     keepsAlive: true,
     patienceMs: 2000,
     startPatienceMs: 30_000,
-    onHealth: () => {},
+    report: () => {},
   });
   const told = connection.whenUp(new AbortController().signal).catch((reason: unknown) => reason);
   await turn();

@@ -5,14 +5,19 @@ import { runs } from "../../../../test/support/runs.ts";
 import { createBackoff } from "../../../core/src/async/backoff.ts";
 import { ClosedError } from "../../../core/src/errors/closed-error.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { Connection } from "./connection.ts";
-import { StartGate } from "./start-gate.ts";
+import { Connection, type Health, transitions } from "./connection.ts";
+import { StartGate, StartSlots } from "./starts.ts";
 
 const gone = new ClosedError("outcome_unknown", "it is gone");
+const never = new AbortController().signal;
 
-/** Something that happens to a connection, or that time passes. */
+const kinds = ["start", "rest", "doubt", "succeed", "fail", "lose", "giveUp"] as const;
+/** The end of the connection, starts of other servers, and short lives of other connections. */
+const rareKinds = ["stop", "takeSlot", "giveSlot", "forbid"] as const;
+
+/** Something that happens to a connection, or around it, or that time passes. */
 type Step =
-  | { readonly kind: "start" | "rest" | "doubt" | "succeed" | "fail" | "lose" | "giveUp" }
+  | { readonly kind: (typeof kinds)[number] | (typeof rareKinds)[number] }
   | { readonly kind: "whenUp"; readonly triesAgain: boolean }
   | { readonly kind: "wait"; readonly ms: number };
 
@@ -21,6 +26,8 @@ const toStep = (kind: Exclude<Step["kind"], "whenUp" | "wait">): Step => ({ kind
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 6, arbitrary: fc.constantFrom("start", "rest", "doubt", "giveUp").map(toStep) },
   { weight: 9, arbitrary: fc.constantFrom("succeed", "fail", "lose").map(toStep) },
+  { weight: 2, arbitrary: fc.constantFrom("takeSlot", "giveSlot").map(toStep) },
+  { weight: 1, arbitrary: fc.constantFrom("forbid").map(toStep) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant("whenUp"), triesAgain: fc.boolean() }) },
   {
     weight: 4,
@@ -31,10 +38,37 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 /** Steps, and whether what is ready runs after each. */
 const steps = fc.array(fc.tuple(step, fc.boolean()), { maxLength: 40, size: "max" });
 
+/** By chance some transitions are rare. These make each of them. */
+const examples = [
+  "stop",
+  "takeSlot start stop",
+  "takeSlot start rest",
+  "takeSlot start giveSlot succeed lose",
+  "start stop",
+  "start rest",
+  "start succeed stop",
+  "start succeed rest",
+  "start fail rest",
+  "start fail stop",
+  "start fail wait",
+  "start fail takeSlot wait",
+  "forbid start",
+].flatMap((words) => {
+  const each = words
+    .split(" ")
+    .map((kind) => [kind === "wait" ? { kind, ms: 600 } : ({ kind } as Step), true] as [Step, boolean]);
+  return [true, false].map((keepsAlive): [boolean, number, [Step, boolean][]] => [keepsAlive, 0, each]);
+});
+
 test("whatever happens, one is opened at a time and six a minute, everybody hears, and nothing is left", async () => {
+  const seen = new Set<string>();
   await fc.assert(
     fc.asyncProperty(fc.boolean(), fc.nat(), steps, async (keepsAlive, seed, happening) => {
       const clock = createVirtualClock(1_000_000);
+      const common = new StartGate({ clock, maxStarts: 3 });
+      const slots = new StartSlots({ clock, maxStarts: 1, lookMs: 5000 });
+      const slotsTaken: (() => void)[] = [];
+      let state: Health["kind"] = "idle";
       const opener = createFakeOpener();
       const starts: number[] = [];
       const pending = new Set<Promise<unknown>>();
@@ -56,7 +90,16 @@ test("whatever happens, one is opened at a time and six a minute, everybody hear
         keepsAlive,
         patienceMs: 2000,
         startPatienceMs: 30_000,
-        onHealth: () => {},
+        slots,
+        common,
+        report: ({ kind }) => {
+          expect(transitions[state]).toContain(kind);
+          seen.add(`${state} to ${kind}`);
+          state = kind;
+          // Whoever hears of it finds the connection as it is now.
+          expect(connection.health.kind).toBe(kind);
+          expect(connection.client !== undefined).toBe(kind === "up");
+        },
       });
       const need = (triesAgain: boolean): void => {
         const controller = new AbortController();
@@ -95,6 +138,18 @@ test("whatever happens, one is opened at a time and six a minute, everybody hear
             return;
           case "lose":
             return last()?.lose(gone);
+          case "stop":
+            return connection[Symbol.asyncDispose]();
+          case "takeSlot":
+            if (slots.isFull) return;
+            return void slotsTaken.push(
+              await slots.take({ isUrgent: () => false, processorMs: () => 0, signal: never }),
+            );
+          case "giveSlot":
+            return slotsTaken.pop()?.();
+          case "forbid":
+            for (let count = 0; count < 3; count++) common.note();
+            return;
           case "wait":
             return clock.advance(each.ms);
         }
@@ -103,6 +158,7 @@ test("whatever happens, one is opened at a time and six a minute, everybody hear
         await act(each);
         if (isTurn) await turn();
       }
+      for (const giveBack of slotsTaken) giveBack();
       // Nobody waits longer than the longest patience, and once more when trying again.
       for (let rounds = 0; rounds < 32 && pending.size > 0; rounds++) {
         if (last()?.isSettled === false) last()?.fail(gone);
@@ -122,6 +178,8 @@ test("whatever happens, one is opened at a time and six a minute, everybody hear
           6,
         );
     }),
-    { numRuns: runs(300) },
+    { numRuns: runs(300), examples },
   );
+  const known = Object.entries(transitions).flatMap(([from, all]) => all.map((to) => `${from} to ${to}`));
+  expect([...seen].toSorted()).toEqual(known.toSorted());
 });

@@ -14,7 +14,7 @@ import { RpcError } from "../../../core/src/errors/rpc-error.ts";
 import { TimeoutError } from "../../../core/src/errors/timeout-error.ts";
 import { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { StartGate } from "./start-gate.ts";
+import { StartGate } from "./starts.ts";
 
 describe("starting", () => {
   test("however many need it, it is started once", async () => {

@@ -1,31 +1,137 @@
-import type { Client } from "@junctor/client";
-import { type Clock, waitFor, ClosingSet, createDeferred } from "@junctor/core/async";
-import { UpstreamError } from "@junctor/core/errors";
-import { ConnectionLife, type OpenClient } from "./connection-life.ts";
-import { type DescribeFailure, describeHealth, type Health } from "./health.ts";
-import { Starts, type StartsOptions } from "./starts.ts";
-import { isDoubtful } from "./to-upstream-error.ts";
+import type { Agreement, Client } from "@junctor/client";
+import { ClosingSet, createDeferred, waitFor } from "@junctor/core/async";
+import { type FailureCode, UpstreamError } from "@junctor/core/errors";
+import type { StartProgress } from "@junctor/core/mcp";
+import { isDoubtful } from "./failure.ts";
+import { Starts, type StartSlots, type StartsOptions } from "./starts.ts";
+
+/** Why a server failed. */
+export interface Failure {
+  readonly code: FailureCode;
+  readonly reason: string;
+  /** The end of what a child wrote to its standard error stream; for those who run the gateway, not for callers. */
+  readonly said: string;
+}
+
+/** How a connection is. What may follow what is in {@link transitions}. */
+export type Health =
+  /** Not needed so far, or not for a while. */
+  | { readonly kind: "idle" }
+  /** It is about to start, and other servers start first. `after`: how it failed before, if it did. */
+  | { readonly kind: "waiting" | "starting"; readonly since: number; readonly after?: Failure | undefined }
+  | { readonly kind: "up"; readonly since: number; readonly agreement: Agreement; readonly connectMs: number }
+  /** It failed, and is tried again at `nextTryAt`. `isBroken`: it failed too often lately, so that takes a while. */
+  | (Failure & {
+      readonly kind: "down";
+      readonly since: number;
+      readonly nextTryAt: number;
+      readonly isBroken: boolean;
+    })
+  | { readonly kind: "stopped" };
+
+type State = Health["kind"];
+
+/** The states that may follow each state. A start that its limits forbid fails before it begins. */
+export const transitions: { readonly [From in State]: readonly State[] } = {
+  idle: ["waiting", "starting", "down", "stopped"],
+  waiting: ["starting", "idle", "stopped"],
+  starting: ["up", "down", "idle", "stopped"],
+  up: ["down", "idle", "stopped"],
+  down: ["waiting", "starting", "idle", "stopped"],
+  stopped: [],
+};
+
+/** How a server is called in answers to people and programs: one that waits for its turn is starting to them. */
+export function statusOf({ kind }: Pick<Health, "kind">): Exclude<State, "waiting"> {
+  return kind === "waiting" ? "starting" : kind;
+}
+
+/** A process or conversation of a server. */
+export interface ConnectionStatus {
+  /** Why there is one. */
+  readonly reason: string;
+  readonly status: ReturnType<typeof statusOf>;
+  /** Calls and watches that use it now. */
+  readonly inUse: number;
+}
+
+/** How a failure is told; of which server it is says what is a secret in it. */
+export type DescribeFailure = (failure: Failure, server?: string) => string;
+
+/** Why a server cannot be called now, for those who tried. Callers are told the reason alone unless `toText` says more. */
+export function describeHealth(
+  health: Health,
+  now: number,
+  toText: DescribeFailure = ({ reason }) => reason,
+): string {
+  switch (health.kind) {
+    case "idle":
+      return "it is not started";
+    case "waiting":
+      return "it is started after other servers, which are starting now";
+    case "starting":
+      return health.after === undefined
+        ? `it is still starting, since ${toSeconds(now - health.since)}`
+        : `${toText(health.after)}; it is being started again`;
+    case "up":
+      return "it is up";
+    case "down": {
+      const next = `it is tried again in ${toSeconds(Math.max(0, health.nextTryAt - now))}`;
+      return `${toText(health)}; ${health.isBroken ? "it failed too often, and " : ""}${next}`;
+    }
+    case "stopped":
+      return "it was stopped or removed, or the gateway is shutting down";
+  }
+}
+
+/** A duration for people: in whole seconds, rounded up. */
+export function toSeconds(ms: number): string {
+  return `${Math.ceil(ms / 1000)} s`;
+}
+
+/** Opens a client of a server once. */
+export type OpenClient = (opening: {
+  readonly signal: AbortSignal;
+  /** How many starts in a row ended because the server did not answer in time. */
+  readonly timeouts: number;
+  /** To be called before something is started; what it throws prevents that. */
+  readonly onOpen: () => void;
+  /** To be called with how busy the process is that was started. */
+  readonly onSpawned: (progress: () => StartProgress) => void;
+  /** To be called when the server is gone. */
+  readonly onLost: (reason: Error) => void;
+}) => Promise<Client>;
 
 export interface ConnectionOptions extends StartsOptions {
   readonly open: OpenClient;
-  readonly clock: Clock;
+  /** Limits how many processes start at the same time, for all servers. */
+  readonly slots?: StartSlots | undefined;
   /** How long a call waits for a server that is being started again. */
   readonly patienceMs: number;
   /** How long a call waits for the first start. */
   readonly startPatienceMs: number;
   /** How callers are told of a failure; by its reason alone. */
   readonly describeFailure?: DescribeFailure | undefined;
-  readonly onHealth: (health: Health, cause?: unknown) => void;
-  readonly onUp?: (client: Client) => void;
-  /** Called with the client to use from now on, before any other listener. */
-  readonly onClient?: (client: Client | undefined) => void;
+  /** Called at every change of its health, when `client` is already what it is from now on. */
+  readonly report: (health: Health, cause?: unknown) => void;
 }
 
+/** One attempt to have the server up, until it is lost or ended. */
+interface Attempt {
+  readonly ending: AbortController;
+  /** Resolves when the server is gone, or the attempt was ended. */
+  readonly lost: ReturnType<typeof createDeferred<Error>>;
+  /** Resolves when the attempt is over. */
+  over: Promise<void>;
+}
+
+/** How long a server must have been up for the next start to come at once. */
+const stableMs = 10_000;
+
 /**
- * One client of a server, kept alive. However many need it, it is started once, and never more often than its gate lets.
+ * One client of a server, kept alive. However many need it, it is started once, and never more often than its limits allow.
  *
- * It has many members because its state is one machine: its health, its client, its present life and those who wait for it
- * change together, in the same moment.
+ * Its state is one machine: health, client, attempt and those who wait for it change together, in the same moment.
  */
 export class Connection implements AsyncDisposable {
   readonly #options: ConnectionOptions;
@@ -36,7 +142,7 @@ export class Connection implements AsyncDisposable {
   /** Settles at the next change of health. */
   #changed = createDeferred<void>();
   #client: Client | undefined;
-  #life: ConnectionLife | undefined;
+  #attempt: Attempt | undefined;
   #running: Promise<void> | undefined;
   /** How many wait for it to be up. */
   #needing = 0;
@@ -65,8 +171,7 @@ export class Connection implements AsyncDisposable {
   /** The client, waited for as long as there is hope. Rejects with an `UpstreamError`: nothing was sent. */
   async whenUp(signal: AbortSignal): Promise<Client> {
     const { clock, patienceMs, startPatienceMs } = this.#options;
-    const { failures } = this.#starts;
-    const until = clock.now() + (failures === 0 ? startPatienceMs : patienceMs);
+    const until = clock.now() + (this.#starts.failures === 0 ? startPatienceMs : patienceMs);
     this.#needing++;
     try {
       this.start();
@@ -96,7 +201,7 @@ export class Connection implements AsyncDisposable {
         () => {},
         (error: unknown) => {
           // One that answers anything at all is alive, and one that is slow to may be at work on a long call.
-          if (isDoubtful(error) && this.#client === client) this.#life?.lose(error as Error);
+          if (isDoubtful(error) && this.#client === client) this.#attempt?.lost.resolve(error as Error);
         },
       )
       .finally(() => {
@@ -106,38 +211,37 @@ export class Connection implements AsyncDisposable {
 
   /** Ends it until it is needed again. */
   async rest(): Promise<void> {
-    const life = this.#life;
-    life?.end(new Error("it is not needed now"));
-    await life?.over;
+    await this.#end(new Error("it is not needed now"));
     await this.#closing[Symbol.asyncDispose]();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isStopped = true;
-    this.#life?.end(new Error("the server was stopped"));
+    void this.#end(new Error("the server was stopped"));
     await this.#running;
     await this.#closing[Symbol.asyncDispose]();
     if (this.#health.kind !== "stopped") this.#become({ kind: "stopped" });
   }
 
+  /** Ends the attempt, whatever it is at. */
+  #end(reason: Error): Promise<void> | undefined {
+    const attempt = this.#attempt;
+    this.#client = undefined;
+    attempt?.ending.abort(reason);
+    attempt?.lost.resolve(reason);
+    return attempt?.over;
+  }
+
   async #run(): Promise<void> {
-    const { clock, open, onUp, keepsAlive } = this.#options;
     for (;;) {
-      const life = new ConnectionLife({
-        clock,
-        open,
-        isUrgent: () => this.#needing > 0,
-        starts: this.#starts,
-        closing: this.#closing,
-        before: this.#health,
-        onHealth: (health, cause) => this.#become(health, cause),
-        onClient: (client) => this.#use(client),
-        onUp,
-      });
-      this.#life = life;
-      await life.over;
-      if (life.wasEnded && !this.#isStopped) this.#become({ kind: "idle" });
-      const isNeeded = this.#needing > 0 || (keepsAlive && !life.wasEnded);
+      const ending = new AbortController();
+      const attempt: Attempt = { ending, lost: createDeferred<Error>(), over: Promise.resolve() };
+      this.#attempt = attempt;
+      attempt.over = this.#try(attempt);
+      await attempt.over;
+      const wasEnded = ending.signal.aborted;
+      if (wasEnded && !this.#isStopped && this.#health.kind !== "idle") this.#become({ kind: "idle" });
+      const isNeeded = this.#needing > 0 || (this.#options.keepsAlive && !wasEnded);
       if (isNeeded && !this.#isStopped) continue;
       // In the same moment as it was decided: a call that needs it from here on starts it anew.
       this.#running = undefined;
@@ -145,9 +249,73 @@ export class Connection implements AsyncDisposable {
     }
   }
 
-  #use(client: Client | undefined): void {
-    this.#client = client;
-    this.#options.onClient?.(client);
+  /** Waits its turn, starts the server, lasts, and ends. */
+  async #try({ ending: { signal }, lost }: Attempt): Promise<void> {
+    const { clock } = this.#options;
+    const starts = this.#starts;
+    const before = this.#health;
+    const fail = (cause: unknown, ownDelayMs?: number): void => {
+      if (!signal.aborted) this.#become(starts.fail(cause, ownDelayMs), cause);
+    };
+    try {
+      starts.begin(before);
+    } catch (error) {
+      return fail(error, 0);
+    }
+    await starts.untilDue(before, signal);
+    if (signal.aborted) return;
+    let client: Client | undefined;
+    let agreement: Agreement;
+    try {
+      client = await this.#open(before.kind === "down" ? before : undefined, signal, lost.resolve);
+      agreement = await client.agreement();
+    } catch (error) {
+      // It may be gone before it was quite there.
+      if (client !== undefined) void this.#closing.close(client);
+      return fail(error);
+    }
+    const since = clock.now();
+    if (!signal.aborted) {
+      this.#client = client;
+      starts.noteUp();
+      this.#become({ kind: "up", since, agreement, connectMs: since - starts.openedAt });
+      await lost.promise;
+      this.#client = undefined;
+    }
+    void this.#closing.close(client);
+    const hasLasted = clock.now() - since >= stableMs;
+    if (hasLasted) starts.reset();
+    fail(await lost.promise, hasLasted ? 0 : undefined);
+  }
+
+  async #open(
+    after: Failure | undefined,
+    signal: AbortSignal,
+    onLost: (reason: Error) => void,
+  ): Promise<Client> {
+    const { open, slots, clock } = this.#options;
+    const become = (kind: "waiting" | "starting"): void => {
+      if (!signal.aborted) this.#become({ kind, since: clock.now(), after });
+    };
+    let progress: (() => StartProgress) | undefined;
+    const isFull = slots?.isFull === true;
+    become(isFull ? "waiting" : "starting");
+    const isUrgent = (): boolean => this.#needing > 0;
+    const giveBack = await slots?.take({ isUrgent, signal, processorMs: () => progress?.().processorMs });
+    try {
+      if (isFull) become("starting");
+      return await open({
+        signal,
+        timeouts: this.#starts.timeouts,
+        onOpen: () => this.#starts.note(),
+        onSpawned: (busy) => {
+          progress = busy;
+        },
+        onLost,
+      });
+    } finally {
+      giveBack?.();
+    }
   }
 
   #become(health: Health, cause?: unknown): void {
@@ -155,7 +323,7 @@ export class Connection implements AsyncDisposable {
     this.#health = health;
     this.#changed = createDeferred();
     changed.resolve();
-    this.#options.onHealth(health, cause);
+    this.#options.report(health, cause);
   }
 
   #unavailable(): UpstreamError {

@@ -1,14 +1,14 @@
 export {
+  type ConnectionStatus,
   type DescribeFailure,
   describeHealth,
   type Health,
-  type ConnectionStatus,
+  statusOf,
   toSeconds,
-} from "./health.ts";
-export { type Listed, listParts, nothingListed } from "./known-lists.ts";
+} from "./connection.ts";
+export { hideText, isTelling, lastWordsOf, toReason, withLastWords } from "./failure.ts";
+export { type Listed, listParts, nothingListed } from "./list-cache.ts";
 export { createOpenServer, logCredential } from "./open-server.ts";
-export type { PooledConnection } from "./pooled-connection.ts";
-export { StartSlots } from "./start-slots.ts";
-export { isTelling, lastWordsOf, toReason, withLastWords } from "./to-reason.ts";
-export { hideText } from "./to-upstream-error.ts";
-export { offersAll, Upstream, type UpstreamChange } from "./upstream.ts";
+export type { PooledConnection, UpstreamEvent } from "./pool.ts";
+export { StartSlots } from "./starts.ts";
+export { offersAll, Upstream } from "./upstream.ts";

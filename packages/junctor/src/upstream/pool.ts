@@ -1,15 +1,42 @@
 import type { Client } from "@junctor/client";
-import type { Clock } from "@junctor/core/async";
+import { type Clock, ClosingSet, Quota } from "@junctor/core/async";
 import { UpstreamError } from "@junctor/core/errors";
 import type { CallerInfo } from "@junctor/core/provider";
 import type { ServerConfig } from "../config/index.ts";
-import type { Audience, Audiences } from "./audience.ts";
-import type { CreateConnection } from "./connection-factory.ts";
-import { ConnectionQueue } from "./connection-queue.ts";
-import type { Listed } from "./known-lists.ts";
-import type { ListKind } from "./list-keeper.ts";
-import { OwnConnections } from "./own-connections.ts";
-import { createPooledConnection, type ConnectionNews, type PooledConnection } from "./pooled-connection.ts";
+import { type CallerGroup, type CallerGroups, describeGroup } from "./caller-groups.ts";
+import type { Connection, Health } from "./connection.ts";
+import { ListCache, type Listed, type ListKind } from "./list-cache.ts";
+import type { CreateConnection } from "./open-server.ts";
+import { Watches } from "./watches.ts";
+
+/** A connection of the pool, and what the server lists on it. */
+export interface PooledConnection {
+  readonly group: CallerGroup;
+  /** Why there is such a connection, for people. */
+  readonly reason: string;
+  readonly connection: Connection;
+  readonly lists: ListCache;
+  /** The resources that are watched on it. */
+  readonly watches: Watches;
+  /** The client while the connection is up, and the era it speaks. */
+  readonly client: Client | undefined;
+  readonly era: "modern" | "legacy" | undefined;
+  /** Whether a caller hears of changes of its lists. The same function each time: changes are gathered by it. */
+  readonly isFor: (caller: CallerInfo) => boolean;
+  /** The sessions that used it and are not over: they hear its announcements. */
+  readonly sessions: Set<object>;
+  /** Calls and watches that use it. */
+  inUse: number;
+  usedAt: number;
+  /** It is closed when it is given back. */
+  isEnding: boolean;
+}
+
+/** Something happened on a connection of a server. */
+export type UpstreamEvent = { readonly pooled: PooledConnection } & (
+  | { readonly kind: "health"; readonly health: Health; readonly cause: unknown }
+  | { readonly kind: "listed"; readonly changed: readonly ListKind[] }
+);
 
 /** A client lent for one call. Give it back, once. */
 export interface Loan {
@@ -19,25 +46,30 @@ export interface Loan {
   release(isSpoiled?: boolean): void;
 }
 
-interface PoolOptions extends ConnectionNews {
+interface PoolOptions {
   readonly config: ServerConfig;
-  readonly audiences: Audiences;
+  readonly groups: CallerGroups;
   readonly createConnection: CreateConnection;
   readonly clock: Clock;
   /** Called when a call begins to wait for others to end; the returned function is called when it waits no longer. */
   readonly onWaiting: () => () => void;
   /** The lists of the server from before, if they are known. */
   readonly known: Listed | undefined;
+  /** The watches on the connection for everyone of a server that this one replaces. */
+  readonly watches: Watches | undefined;
+  readonly report: (event: UpstreamEvent) => void;
 }
 
 /** How long a conversation may take to hear of a change that another heard of. */
 const relistMs = 500;
 /** How long a server that did not know the legacy era is not asked for it again. */
 const retryLegacyMs = 10 * 60_000;
+/** How long the first list on a connection of a caller's own is waited for; after that the list for everyone is shown. */
+export const ownListMs = 2000;
 
 /**
- * The connections to one server, by their audiences. One is for everyone and always kept up; the others are opened when a
- * caller of their audience comes. At the limit those that are idle are closed; when none is, calls wait their turn.
+ * The connections to one server, by groups of callers. One is for everyone and always kept up; the others are opened when a
+ * caller of their group comes. At the limit those that are idle are closed; when none is, calls wait their turn.
  *
  * It has many members because it decides all of one question: which connection a caller's request goes to, and when.
  */
@@ -45,17 +77,17 @@ export class Pool implements AsyncDisposable {
   readonly everyone: PooledConnection;
   readonly #options: PoolOptions;
   readonly #own: OwnConnections;
-  readonly #queue: ConnectionQueue<Audience, PooledConnection>;
+  readonly #queue: ConnectionQueue<CallerGroup, PooledConnection>;
   readonly #timers = new Set<() => void>();
   #modernOnlyUntil = 0;
   #isClosed = false;
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    const { config, audiences, clock, onWaiting } = options;
-    this.#own = new OwnConnections({ config, clock, create: (audience) => this.#create(audience) });
+    const { config, groups, clock, onWaiting } = options;
+    this.#own = new OwnConnections({ config, clock, create: (group) => this.#create(group) });
     this.#queue = new ConnectionQueue(config.name, clock, onWaiting);
-    this.everyone = this.#create(audiences.everyone);
+    this.everyone = this.#create(groups.everyone);
   }
 
   /** Every connection there is, that for everyone first. */
@@ -65,14 +97,14 @@ export class Pool implements AsyncDisposable {
 
   /** The connection a caller uses, if there is one now. */
   find(caller: CallerInfo): PooledConnection | undefined {
-    const audience = this.#audienceOf(caller);
-    return audience === this.everyone.audience ? this.everyone : this.#own.find(audience);
+    const group = this.#groupOf(caller);
+    return group === this.everyone.group ? this.everyone : this.#own.find(group);
   }
 
   /** The connection for a caller's lists; it is opened if there is none and there may be one more. */
   connectionFor(caller: CallerInfo): PooledConnection {
     if (this.#isExclusive) return this.everyone;
-    const pooled = this.find(caller) ?? this.#open(this.#audienceOf(caller)) ?? this.everyone;
+    const pooled = this.find(caller) ?? this.#open(this.#groupOf(caller)) ?? this.everyone;
     if (caller.session !== undefined) pooled.sessions.add(caller.session);
     return pooled;
   }
@@ -87,9 +119,9 @@ export class Pool implements AsyncDisposable {
   /** Lends a connection for one call of a caller. Rejects when it cannot be had in time. */
   async lend(caller: CallerInfo, signal: AbortSignal): Promise<Loan> {
     if (this.#isClosed) throw stopped(this.#options.config.name);
-    if (!this.#options.audiences.hasOwners) await this.everyone.connection.whenUp(signal);
-    const audience = this.#audienceOf(caller);
-    const pooled = this.#take(audience) ?? (await this.#queue.wait(audience, signal, audience.holder));
+    if (!this.#options.groups.hasOwners) await this.everyone.connection.whenUp(signal);
+    const group = this.#groupOf(caller);
+    const pooled = this.#take(group) ?? (await this.#queue.wait(group, signal, group.holder));
     if (caller.session !== undefined) pooled.sessions.add(caller.session);
     return this.#hand(pooled, signal);
   }
@@ -121,60 +153,97 @@ export class Pool implements AsyncDisposable {
     return this.#options.config.sharing === "exclusive";
   }
 
-  #audienceOf(caller: CallerInfo): Audience {
-    const { audiences, clock } = this.#options;
-    if (audiences.isOne) return audiences.everyone;
+  #groupOf(caller: CallerInfo): CallerGroup {
+    const { groups, clock } = this.#options;
+    if (groups.isOne) return groups.everyone;
     const { health } = this.everyone.connection;
     const isModernOnly = clock.now() < this.#modernOnlyUntil;
     const eras = health.kind === "up" ? { spoken: health.agreement.mode.kind, isModernOnly } : undefined;
-    return audiences.of(caller, eras);
+    return groups.of(caller, eras);
   }
 
-  #create(audience: Audience): PooledConnection {
-    const { createConnection, clock, known, audiences, onListed, onUp, onHealth } = this.#options;
-    const listeners = { onListed, onUp, onHealth };
-    const isEveryone = audience === audiences.everyone;
-    return createPooledConnection(audience, {
-      isEveryone,
-      lists: !this.#isExclusive || isEveryone,
-      known: isEveryone ? known : undefined,
-      twin: isEveryone ? undefined : () => this.everyone.lists.listed,
+  /** A connection for a group that is not started yet. */
+  #create(group: CallerGroup): PooledConnection {
+    const { createConnection, clock, known, watches, groups, report } = this.#options;
+    const isEveryone = group === groups.everyone;
+    const openedAt = clock.now();
+    const lists = new ListCache({
       clock,
-      createConnection,
-      ...listeners,
-      onListed: (pooled, changed) => {
-        listeners.onListed(pooled, changed);
+      remembered: isEveryone ? known : undefined,
+      twin: isEveryone ? undefined : () => this.everyone.lists.listed,
+      report: (changed, isFirst) => {
+        // A caller waits for the first list on its own connection, and has seen no other.
+        const isAwaited = isFirst && !isEveryone && clock.now() - openedAt < ownListMs;
+        report({ kind: "listed", changed: isAwaited ? [] : changed, pooled });
         if (isEveryone && changed.length > 0) this.#refreshOthers(changed);
       },
-      isWrongEra: (pooled) => this.#isTrial(pooled) && isModern(pooled),
-      onWrongEra: (pooled) => this.#giveUpLegacy(pooled),
-      find: (caller) => this.find(caller),
     });
+    const connection = createConnection(group, {
+      keepsAlive: isEveryone,
+      report: (health, cause) => this.#note(pooled, health, cause),
+    });
+    const pooled: PooledConnection = {
+      group,
+      reason: describeGroup(group, isEveryone),
+      connection,
+      lists,
+      watches: (isEveryone ? watches : undefined) ?? new Watches(),
+      get client() {
+        return connection.client;
+      },
+      get era() {
+        return eraOf(connection);
+      },
+      // Callers hear of the connection for everyone where their own lists nothing.
+      isFor: (caller) => {
+        const own = this.find(caller);
+        return own === pooled || (isEveryone && own?.lists.isListed !== true);
+      },
+      sessions: new Set(),
+      inUse: 0,
+      usedAt: openedAt,
+      isEnding: false,
+    };
+    return pooled;
+  }
+
+  /** The health of a connection changed: its lists and its watches follow. */
+  #note(pooled: PooledConnection, health: Health, cause: unknown): void {
+    const { connection, lists, watches } = pooled;
+    const { client } = connection;
+    lists.noteHealth(health);
+    this.#options.report({ kind: "health", health, cause, pooled });
+    // A caller that watches something hears of it again without having to call first.
+    if (health.kind === "down" && watches.size > 0) setImmediate(() => connection.start());
+    if (health.kind !== "up" || client === undefined) return;
+    if (this.#isTrial(pooled) && pooled.era === "modern") return this.#giveUpLegacy(pooled);
+    if (!this.#isExclusive || pooled === this.everyone) void lists.begin(client);
+    watches.renew(client);
   }
 
   /** Not every conversation hears of changes. A connection that has not listed again by itself, soon after another connection did, is made to. */
   #refreshOthers(changed: readonly ListKind[]): void {
-    const { clock, audiences } = this.#options;
+    const { clock, groups } = this.#options;
     const since = clock.now() - relistMs;
     const shared = this.#own.all;
-    if (audiences.hasOwners || shared.length === 0) return;
+    if (groups.hasOwners || shared.length === 0) return;
     const stop = clock.timer(relistMs, () => {
       this.#timers.delete(stop);
-      for (const { keeper } of shared) void keeper.refreshSince(changed, since);
+      for (const { lists } of shared) void lists.refreshSince(changed, since);
     });
     this.#timers.add(stop);
   }
 
   /** A connection for one more call, which counts as in use from now on. */
-  #take(audience: Audience): PooledConnection | undefined {
-    const isEveryone = audience === this.everyone.audience;
-    const pooled = isEveryone ? this.everyone : (this.#own.find(audience) ?? this.#open(audience));
+  #take(group: CallerGroup): PooledConnection | undefined {
+    const isEveryone = group === this.everyone.group;
+    const pooled = isEveryone ? this.everyone : (this.#own.find(group) ?? this.#open(group));
     if (pooled !== undefined) pooled.inUse++;
     return pooled;
   }
 
-  #open(audience: Audience): PooledConnection | undefined {
-    return this.#isClosed ? undefined : this.#own.open(audience);
+  #open(group: CallerGroup): PooledConnection | undefined {
+    return this.#isClosed ? undefined : this.#own.open(group);
   }
 
   async #hand(pooled: PooledConnection, signal: AbortSignal): Promise<Loan> {
@@ -207,14 +276,14 @@ export class Pool implements AsyncDisposable {
     pooled.inUse--;
     pooled.usedAt = this.#options.clock.now();
     if (pooled.isEnding) this.#own.end(pooled);
-    this.#queue.serve((audience) => this.#take(audience));
+    this.#queue.serve((group) => this.#take(group));
   }
 
   /** Whether the connection is there to find out if a modern server over HTTP knows the legacy era too. */
-  #isTrial({ audience }: PooledConnection): boolean {
-    const { config, audiences } = this.#options;
-    const isOverHttp = config.launch.kind === "http" && !audiences.hasOwners;
-    return isOverHttp && audience.era === "legacy" && isModern(this.everyone);
+  #isTrial({ group }: PooledConnection): boolean {
+    const { config, groups } = this.#options;
+    const isOverHttp = config.launch.kind === "http" && !groups.hasOwners;
+    return isOverHttp && group.era === "legacy" && this.everyone.era === "modern";
   }
 
   #giveUpLegacy(pooled: PooledConnection): void {
@@ -223,11 +292,208 @@ export class Pool implements AsyncDisposable {
   }
 }
 
-function isModern({ connection: { health } }: PooledConnection): boolean {
-  return health.kind === "up" && health.agreement.mode.kind === "modern";
+function eraOf({ health }: Connection): PooledConnection["era"] {
+  return health.kind === "up" ? health.agreement.mode.kind : undefined;
 }
 
 function stopped(server: string): UpstreamError {
   const text = `${server} was stopped or removed, or the gateway is shutting down; the call was not sent.`;
   return new UpstreamError("unavailable", text, { server, delivery: "not_sent" });
+}
+
+interface OwnConnectionsOptions {
+  readonly config: ServerConfig;
+  readonly clock: Clock;
+  readonly create: (group: CallerGroup) => PooledConnection;
+}
+
+/** Most connections over HTTP besides that for everyone: each is a few kilobytes here and a session there. */
+const maxHttpConnections = 256;
+/** Lines that were not used for so long, and that no session needs, are closed. */
+const idleMs = 5 * 60_000;
+
+/** The connections to one server besides that for everyone. At their limit one that is idle makes room for a new one. */
+export class OwnConnections implements AsyncDisposable {
+  readonly #options: OwnConnectionsOptions;
+  /** Most connections, and whether a connection serves one call at a time. */
+  readonly #limits: { readonly most: number; readonly isExclusive: boolean };
+  readonly #connections = new Set<PooledConnection>();
+  readonly #quota: Quota<CallerGroup["holder"]>;
+  readonly #closing = new ClosingSet();
+  #stopSweep: (() => void) | undefined;
+
+  constructor(options: OwnConnectionsOptions) {
+    const { launch, sharing, maxConnections, instances } = options.config;
+    this.#options = options;
+    const most = Math.max(maxConnections, launch.kind === "http" ? maxHttpConnections : instances);
+    this.#limits = { most, isExclusive: sharing === "exclusive" };
+    this.#quota = new Quota({ what: "connections", total: most });
+  }
+
+  get all(): readonly PooledConnection[] {
+    return [...this.#connections];
+  }
+
+  /** One that is up, if there is one; of several the one used last: its process may remember the caller. */
+  find(group: CallerGroup): PooledConnection | undefined {
+    let found: PooledConnection | undefined;
+    for (const pooled of this.#connections) {
+      const isBusy = this.#limits.isExclusive && pooled.inUse > 0;
+      if (pooled.group !== group || pooled.isEnding || isBusy) continue;
+      if (found === undefined || isBetter(pooled, found)) found = pooled;
+    }
+    return found;
+  }
+
+  /** A new connection for an group; undefined when all of them are busy, or its owner has its share of them. */
+  open(group: CallerGroup): PooledConnection | undefined {
+    const busy = this.all.filter(({ group: { owner }, inUse }) => owner === group.owner && inUse > 0);
+    // Where calls have connections to themselves, one owner must not take all of them: a call may wait for a person.
+    const { most, isExclusive } = this.#limits;
+    const limit = most - (isExclusive ? Math.floor(most / 4) : 0);
+    const { holder } = group;
+    if (busy.length >= limit || (this.#quota.refusal(holder) !== undefined && !this.#evict(holder)))
+      return undefined;
+    const pooled = this.#options.create(group);
+    this.#connections.add(pooled);
+    this.#quota.add(holder);
+    this.#sweepLater();
+    return pooled;
+  }
+
+  /** A session is over: the connections that only it used are closed, at once or when their calls end. */
+  sessionEnded(session: object): void {
+    for (const pooled of this.#connections)
+      if (pooled.sessions.delete(session) && pooled.group.owner === session) this.end(pooled);
+  }
+
+  /** Closes a connection when no call uses it any more; it is given to no other call. */
+  end(pooled: PooledConnection): void {
+    pooled.isEnding = true;
+    if (pooled.inUse > 0 || !this.#connections.delete(pooled)) return;
+    this.#quota.give(pooled.group.holder);
+    void this.#closing.close(pooled.connection);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopSweep?.();
+    for (const { connection } of this.#connections) void this.#closing.close(connection);
+    this.#connections.clear();
+    await this.#closing[Symbol.asyncDispose]();
+  }
+
+  /** Closes an idle connection of the holder that has most, the oldest of them; never one of a holder that has fewer. */
+  #evict(holder: CallerGroup["holder"]): boolean {
+    const heldBy = ({ group }: PooledConnection): number => this.#quota.heldBy(group.holder);
+    const own = this.#quota.heldBy(holder);
+    const [first] = this.all
+      .filter((each) => each.inUse === 0 && heldBy(each) >= own)
+      .toSorted((a, b) => heldBy(b) - heldBy(a) || a.usedAt - b.usedAt);
+    if (first === undefined) return false;
+    this.end(first);
+    return true;
+  }
+
+  /** Looks from time to time for connections that are not used. */
+  #sweepLater(): void {
+    const { clock, config } = this.#options;
+    if (this.#connections.size === 0) return;
+    this.#stopSweep ??= clock.timer(idleMs / 2, () => {
+      this.#stopSweep = undefined;
+      for (const pooled of this.#connections) {
+        const isIdle = pooled.inUse === 0 && clock.now() - pooled.usedAt >= idleMs;
+        // A conversation that a session hears announcements on stays; a process does not.
+        const isKept = config.launch.kind === "http" && pooled.sessions.size > 0;
+        if (isIdle && !isKept) this.end(pooled);
+      }
+      this.#sweepLater();
+    });
+  }
+}
+
+function isBetter(one: PooledConnection, other: PooledConnection): boolean {
+  const isUp = one.connection.client !== undefined;
+  return isUp === (other.connection.client !== undefined) ? one.usedAt > other.usedAt : isUp;
+}
+
+/** A call that waits for a connection. */
+interface WaitingCall<Need, Connection> {
+  readonly need: Need;
+  readonly take: (connection: Connection) => void;
+  readonly refuse: (error: Error) => void;
+}
+
+const maxWaiting = 1000;
+/** How long a call waits for a connection. */
+const maxWaitMs = 60_000;
+
+/** Calls that wait because every connection of a server that they could use is busy, in the order they came. */
+export class ConnectionQueue<Need, Connection> {
+  readonly #server: string;
+  readonly #clock: Clock;
+  readonly #waiting = new Set<WaitingCall<Need, Connection>>();
+  readonly #quota = new Quota({ what: "calls waiting", total: maxWaiting });
+
+  readonly #onWaiting: () => () => void;
+
+  /** `onWaiting` is called when a call begins to wait; the returned function is called when the call waits no longer. */
+  constructor(server: string, clock: Clock, onWaiting: () => () => void) {
+    this.#server = server;
+    this.#clock = clock;
+    this.#onWaiting = onWaiting;
+  }
+
+  /**
+   * Resolves with a connection when it is this call's turn. Rejects with an `UpstreamError` when there is none in time, or when its
+   * holder has its share of the waiting calls.
+   */
+  wait(need: Need, signal: AbortSignal, holder: unknown): Promise<Connection> {
+    if (this.#quota.refusal(holder) !== undefined)
+      return Promise.reject(this.#busy(`has more calls waiting than it may (${maxWaiting} for all callers)`));
+    this.#quota.add(holder);
+    return new Promise((resolve, reject) => {
+      const doneWaiting = this.#onWaiting();
+      const end = (): void => {
+        doneWaiting();
+        this.#quota.give(holder);
+        stopTimer();
+        signal.removeEventListener("abort", giveUp);
+        this.#waiting.delete(waiting);
+      };
+      const waiting: WaitingCall<Need, Connection> = {
+        need,
+        take: (connection) => {
+          end();
+          resolve(connection);
+        },
+        refuse: (error) => {
+          end();
+          reject(error);
+        },
+      };
+      const giveUp = (): void => waiting.refuse(signal.reason as Error);
+      const late = `is busy with other calls, and none ended within ${maxWaitMs} ms`;
+      const stopTimer = this.#clock.timer(maxWaitMs, () => waiting.refuse(this.#busy(late)));
+      this.#waiting.add(waiting);
+      signal.addEventListener("abort", giveUp, { once: true });
+      if (signal.aborted) giveUp();
+    });
+  }
+
+  /** Gives a connection that became free to the first call that can use it, in the same moment: no later call comes before it. */
+  serve(connectionFor: (need: Need) => Connection | undefined): void {
+    for (const waiting of this.#waiting) {
+      const connection = connectionFor(waiting.need);
+      if (connection !== undefined) waiting.take(connection);
+    }
+  }
+
+  refuseAll(error: Error): void {
+    for (const { refuse } of this.#waiting) refuse(error);
+  }
+
+  #busy(why: string): UpstreamError {
+    const text = `${this.#server} ${why}; this one was not sent.`;
+    return new UpstreamError("busy", text, { server: this.#server, delivery: "not_sent" });
+  }
 }

@@ -26,10 +26,10 @@ function listing() {
     find: () => everyone,
   };
   const loan = { client: everyone.client, pooled: everyone, release: () => {} };
-  const requests = {
+  const calls = {
     useListed: async (_context: unknown, use: (given: typeof loan) => unknown) => use(loan),
   };
-  const options = { clock, pool, requests };
+  const options = { clock, pool, calls };
   const listSkillsFor = createSkillList(options as unknown as Parameters<typeof createSkillList>[0]);
   const measure = async (): Promise<readonly [count: number, waitedMs: number]> => {
     const from = clock.now();

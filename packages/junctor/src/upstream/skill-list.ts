@@ -1,10 +1,9 @@
 import { type Clock, timedOut, waitFor } from "@junctor/core/async";
 import type { Skill } from "@junctor/core/mcp";
 import { type CallContext, emptyListing, type Listing } from "@junctor/core/provider";
+import type { Calls } from "./calls.ts";
 import { toProvider } from "./client-provider.ts";
-import type { Pool } from "./pool.ts";
-import type { PooledConnection } from "./pooled-connection.ts";
-import type { Requests } from "./requests.ts";
+import type { Pool, PooledConnection } from "./pool.ts";
 
 /** How long the skills of one server are waited for, at first and once they are known: a list is of all servers. */
 const maxFirstMs = 5000;
@@ -15,7 +14,7 @@ const lateMs = 30_000;
 interface SkillListOptions {
   readonly clock: Clock;
   readonly pool: Pick<Pool, "everyone" | "find">;
-  readonly requests: Pick<Requests, "useListed">;
+  readonly calls: Pick<Calls, "useListed">;
 }
 
 /**
@@ -25,13 +24,13 @@ interface SkillListOptions {
 export function createSkillList(
   options: SkillListOptions,
 ): (context: CallContext) => Promise<Listing<Skill>> {
-  const { clock, pool, requests } = options;
+  const { clock, pool, calls } = options;
   /** Of the connection for everyone: those of another connection are for its callers alone. */
   let last: Listing<Skill> | undefined;
   /** By connection: until when its skills are not waited for, because they were late. 0 for a connection that listed them. */
   const lateUntil = new WeakMap<PooledConnection, number>();
   const list = (context: CallContext): Promise<Listing<Skill>> =>
-    requests.useListed(context, async ({ client, pooled }) => {
+    calls.useListed(context, async ({ client, pooled }) => {
       const listed = await toProvider(client).list("skills", context);
       if (pooled === pool.everyone) last = listed;
       if (!lateUntil.has(pooled)) lateUntil.set(pooled, 0);

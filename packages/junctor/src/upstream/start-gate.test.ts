@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { StartGate } from "./start-gate.ts";
+import { StartGate } from "./starts.ts";
 
 test("six starts come at once, and the seventh when the first is a minute old", async () => {
   const clock = createVirtualClock(1_000_000);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { type Start, StartSlots } from "./start-slots.ts";
+import { type Start, StartSlots } from "./starts.ts";
 
 /** Takes slots by name, and records in which order they were given. */
 function createStarts(

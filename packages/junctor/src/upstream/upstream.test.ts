@@ -58,8 +58,7 @@ function make(config: Partial<ServerConfig> = {}): Made {
         signal: signal ?? new AbortController().signal,
         onLost: onLost as (reason: Error) => void,
         onOpen: onOpen ?? (() => {}),
-        isUrgent: () => false,
-        onQueued: () => {},
+        onSpawned: () => {},
         timeouts: 0,
       });
       const close = client.close.bind(client);
@@ -81,7 +80,7 @@ function make(config: Partial<ServerConfig> = {}): Made {
     },
     parking: new Parking({ clock }),
     clock,
-    onChange: () => {},
+    report: () => {},
   });
   return {
     upstream,

@@ -25,37 +25,25 @@ import type { Parking } from "../bridge/index.ts";
 import { isRemote } from "../cluster/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import type { Words } from "../log/index.ts";
-import { Audiences } from "./audience.ts";
+import { CallerGroups } from "./caller-groups.ts";
+import { Calls, createUseAt, type OtherReplicas, type UseAt } from "./calls.ts";
 import { toProvider } from "./client-provider.ts";
-import { createConnectionFactory } from "./connection-factory.ts";
-import type { Connection } from "./connection.ts";
 import {
+  type Connection,
+  type ConnectionStatus,
   type DescribeFailure,
   describeHealth,
   type Health,
-  measureAnswer,
-  type ConnectionStatus,
-} from "./health.ts";
-import { knowsTasks, lacks } from "./held-task.ts";
-import { hostTask, taskSupportOf } from "./hosted-task.ts";
-import { type Listed, toListing } from "./known-lists.ts";
-import type { ListKind } from "./list-keeper.ts";
-import { type Loan, Pool } from "./pool.ts";
-import type { PooledConnection } from "./pooled-connection.ts";
-import { Requests } from "./requests.ts";
+  statusOf,
+} from "./connection.ts";
+import { type Hide, isDoubtful, toUpstreamError } from "./failure.ts";
+import { type Listed, toListing } from "./list-cache.ts";
+import { createConnectionFactory } from "./open-server.ts";
+import { type Loan, ownListMs, Pool, type UpstreamEvent } from "./pool.ts";
 import { createSkillList } from "./skill-list.ts";
-import type { StartSlots } from "./start-slots.ts";
-import { TaskConnections } from "./task-connections.ts";
-import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
-import { UpstreamLists } from "./upstream-lists.ts";
-import { createUpstreamTasks, type UpstreamTasks } from "./upstream-tasks.ts";
-import { createUseAt, type OtherReplicas } from "./use-at.ts";
-
-/** Something about a server behind the gateway changed, on one of its connections. */
-export type UpstreamChange = { readonly pooled: PooledConnection } & (
-  | { readonly kind: "health"; readonly health: Health; readonly cause: unknown }
-  | { readonly kind: "listed"; readonly changed: readonly ListKind[] }
-);
+import type { StartSlots } from "./starts.ts";
+import { hostTask, knowsTasks, lacks, taskSupportOf } from "./task-calls.ts";
+import { createUpstreamTasks, TaskConnections, type UpstreamTasks } from "./tasks.ts";
 
 interface UpstreamOptions {
   readonly config: ServerConfig;
@@ -83,7 +71,8 @@ interface UpstreamOptions {
   readonly hide?: Hide;
   /** How callers are told of a failure; by its reason alone. */
   readonly describeFailure?: DescribeFailure | undefined;
-  readonly onChange: (change: UpstreamChange) => void;
+  /** Called for everything that happens on its connections. */
+  readonly report: (event: UpstreamEvent) => void;
   /** What its process writes besides messages. */
   readonly words?: Words;
   /** Whether it may run in another process of the gateway. */
@@ -92,11 +81,11 @@ interface UpstreamOptions {
   readonly elsewhere?: OtherReplicas | undefined;
 }
 
+/** Lists older than this are renewed when a caller looks, unless the server said that they keep longer. */
+const staleMs = 60_000;
+
 /**
- * A server behind the gateway, as a provider: kept alive, with its last good lists, on as many connections as its callers need.
- *
- * It has many members because it is the front of four parts, which do the work: the pool of its connections, its lists, its
- * requests and its tasks.
+ * A server behind the gateway, as a provider: a pool of connections, each with its lists; the calls underway; the tasks.
  */
 export class Upstream implements Provider, AsyncDisposable {
   /** Settings that only change how things are listed may be replaced while the server runs. */
@@ -104,9 +93,8 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly pool: Pool;
   readonly #options: UpstreamOptions;
   readonly #clock: Clock;
-  readonly #lists: UpstreamLists;
-  readonly #requests: Requests;
   readonly #habits: QuestionHabits;
+  readonly #calls: Calls;
   readonly #skills: (context: CallContext) => Promise<Listing<Items["skills"]>>;
   readonly #tasks: UpstreamTasks;
   readonly #taskConnections: TaskConnections;
@@ -115,85 +103,85 @@ export class Upstream implements Provider, AsyncDisposable {
   #stopIdle: (() => void) | undefined;
 
   constructor(options: UpstreamOptions) {
-    const { config, clock = systemClock, onChange, predecessor, parking } = options;
-    const { firstListMs = 2000, isAwaited = true, onAwaited = () => {} } = options;
-    const { hosted = createMemoryTasks({ clock }) } = options;
+    const { config, clock = systemClock, predecessor, parking } = options;
+    const { hosted = createMemoryTasks({ clock }), elsewhere } = options;
+    const groups = new CallerGroups(config);
     this.config = config;
     this.#options = options;
     this.#clock = clock;
+    this.#hosted = hosted;
     this.#habits = predecessor === undefined ? new QuestionHabits(options.onAsked) : predecessor.#habits;
-    const onWaiting = (): (() => void) => parking.wants(config.name, config.answerWithinMs);
-    const audiences = new Audiences(config);
-    const pool = new Pool({
+    this.pool = new Pool({
       config,
-      audiences,
+      groups,
       clock,
-      onWaiting,
+      onWaiting: () => parking.wants(config.name, config.answerWithinMs),
       createConnection: createConnectionFactory({ ...options, clock, habits: this.#habits }),
       known: predecessor?.isListed === true ? predecessor.listedFor() : options.remembered,
-      onListed: (pooled, changed) => onChange({ kind: "listed", changed, pooled }),
-      onUp: () => this.#restLater(),
-      onHealth: (pooled, health, cause) => {
-        if (pooled === pool.everyone) lists.note(health);
-        onChange({ kind: "health", health, cause, pooled });
+      // Watches of callers are kept when the server is replaced.
+      watches: predecessor?.pool.everyone.watches,
+      report: (event) => {
+        if (event.kind === "health" && event.health.kind === "up") this.#restLater();
+        options.report(event);
       },
     });
-    const { everyone } = pool;
-    const awaited = { firstListMs: isAwaited ? firstListMs : 0, onAwaited };
-    const lists = new UpstreamLists({ config, clock, pool, ...awaited });
-    // Watches of callers are kept when the server is replaced.
-    if (predecessor !== undefined) everyone.watches = predecessor.pool.everyone.watches;
-    const server = config.name;
-    const toFailure = (error: unknown, connection: Connection): unknown => {
-      if (isDoubtful(error)) connection.doubt();
-      return toUpstreamError(server, error, options.hide);
-    };
-    const useAt = createUseAt(server, options.elsewhere, (error) => toFailure(error, everyone.connection));
-    const taskConnections = new TaskConnections({ server, pool, clock });
-    const common = { server, clock, pool, useAt, here: options.elsewhere?.here };
+    const { connection } = this.pool.everyone;
+    const useAt = createUseAt(config.name, elsewhere, (error) => this.#toFailure(error, connection));
+    this.#taskConnections = new TaskConnections({ server: config.name, pool: this.pool, clock });
+    this.#calls = this.#createCalls(groups, useAt);
+    this.#tasks = this.#createTasks(useAt);
+    this.#skills = createSkillList({ clock, pool: this.pool, calls: this.#calls });
+  }
+
+  #createCalls({ isOne }: CallerGroups, useAt: UseAt): Calls {
+    const { config, parking, elsewhere } = this.#options;
     const isProcess = config.launch.kind === "command";
-    const requests = new Requests({
-      ...common,
+    return new Calls({
+      server: config.name,
+      clock: this.#clock,
+      pool: this.pool,
+      useAt,
+      here: elsewhere?.here,
       parking,
-      isOne: audiences.isOne,
+      isOne,
       isHttp: !isProcess,
       holdsTasks: () => this.config.tasks === "hold",
       maxTotalMs: config.maxTotalMs,
-      taskConnections,
+      taskConnections: this.#taskConnections,
       send: (client, operation, context) => this.#send(client, operation, context),
       onTask: (outcome, { client, pooled }) => {
-        const known = tasks.created(outcome, client);
+        const known = this.#tasks.created(outcome, client);
         // Another replica keeps its own connections.
         if (isProcess && outcome.task !== undefined && !isRemote(client))
-          taskConnections.keep(outcome.task, pooled);
+          this.#taskConnections.keep(outcome.task, pooled);
         return known;
       },
-      toFailure,
+      toFailure: (error, connection) => this.#toFailure(error, connection),
       onEnded: () => this.#restLater(),
     });
-    const tasks = createUpstreamTasks({
-      ...common,
+  }
+
+  #createTasks(useAt: UseAt): UpstreamTasks {
+    const { config, elsewhere, hide } = this.#options;
+    return createUpstreamTasks({
+      server: config.name,
+      clock: this.#clock,
+      useAt,
+      here: elsewhere?.here,
       use: async (ref, context, use) => {
-        const kept = taskConnections.find(ref);
-        if (kept?.client === undefined) return requests.useListed(context, ({ client }) => use(client));
+        const kept = this.#taskConnections.find(ref);
+        if (kept?.client === undefined) return this.#calls.useListed(context, ({ client }) => use(client));
         try {
           return await use(kept.client);
         } catch (error) {
-          throw toFailure(error, kept.connection);
+          throw this.#toFailure(error, kept.connection);
         }
       },
-      isProcess,
-      connections: taskConnections,
-      hosted: toHome(hosted),
-      toFailure: (error) => toUpstreamError(server, error, options.hide),
+      isProcess: config.launch.kind === "command",
+      connections: this.#taskConnections,
+      hosted: toHome(this.#hosted),
+      toFailure: (error) => toUpstreamError(config.name, error, hide),
     });
-    this.pool = pool;
-    this.#lists = lists;
-    this.#requests = requests;
-    this.#skills = createSkillList({ clock, pool, requests });
-    this.#tasks = tasks;
-    this.#taskConnections = taskConnections;
-    this.#hosted = hosted;
   }
 
   get name(): string {
@@ -207,7 +195,8 @@ export class Upstream implements Provider, AsyncDisposable {
 
   /** Everything it lists for a caller, as far as it is known; without a caller, for everyone. */
   listedFor(caller?: CallerInfo): Listed {
-    return this.#lists.listedFor(caller);
+    const own = caller === undefined ? undefined : this.pool.find(caller)?.lists;
+    return own?.isListed === true ? own.listed : this.pool.everyone.lists.listed;
   }
 
   /** Whether anything is known of its lists. */
@@ -222,14 +211,14 @@ export class Upstream implements Provider, AsyncDisposable {
 
   /** Whether everything it lists is known, as it was last listed. */
   get isSettled(): boolean {
-    return this.pool.everyone.keeper.isSettled;
+    return this.pool.everyone.lists.isSettled;
   }
 
   /** Its processes, or its conversations over HTTP, each with its reason. */
   get connections(): readonly ConnectionStatus[] {
     return this.pool.all.map(({ reason, connection, inUse }) => ({
       reason,
-      status: connection.health.kind,
+      status: statusOf(connection.health),
       inUse,
     }));
   }
@@ -241,22 +230,41 @@ export class Upstream implements Provider, AsyncDisposable {
 
   /** How many calls it has underway. */
   get inFlight(): number {
-    return this.#requests.inFlight;
+    return this.#calls.inFlight;
   }
 
   /** Starts it, if it is not started. Resolves when it is up and listed, or has failed for the first time. */
-  start(): Promise<void> {
-    return this.#lists.start();
+  async start(): Promise<void> {
+    const { connection, lists } = this.pool.everyone;
+    if (connection.health.kind === "idle") lists.noteStart();
+    connection.start();
+    await lists.untilAll();
   }
 
-  /** A caller looks at one of its lists; see {@link UpstreamLists.beginListing}. */
+  /**
+   * A caller looks at one of its lists: a lazy server that was never listed is started, and old lists are renewed in the background.
+   * A promise means that the list is not known yet; it settles when it is, or when it was waited for long enough.
+   */
   beginListing(caller: CallerInfo, part: ListPart): Promise<unknown> | undefined {
-    return this.#lists.beginListing(caller, part);
+    const { firstListMs = 2000, isAwaited = true, onAwaited } = this.#options;
+    this.#startLazy();
+    const first = this.pool.everyone.lists.untilFirst(part, isAwaited ? firstListMs : 0);
+    if (first === undefined) return this.#beginListingOn(caller, part);
+    onAwaited?.();
+    return first.then(() => this.#beginListingOn(caller, part));
   }
 
-  /** A caller names something that may be in one of its lists; see {@link UpstreamLists.untilListed}. */
+  /**
+   * A caller names something that may be in one of its lists. A promise means that the list is not known yet; it settles when it is,
+   * when the server failed, or when it was waited for as long as for a start.
+   */
   untilListed(part: ListPart, { signal }: CallContext): Promise<unknown> | undefined {
-    return this.#lists.untilListed(part, signal);
+    this.#startLazy();
+    const { connection, lists } = this.pool.everyone;
+    const wait = lists.untilNamed(part, this.#options.config.startTimeoutMs, signal);
+    // A server that a call waits for is started before the others.
+    if (wait !== undefined) void connection.whenUp(signal).catch(() => {});
+    return wait;
   }
 
   /** Why a call that may have been for it was not sent: nothing is known of its lists. */
@@ -269,25 +277,23 @@ export class Upstream implements Provider, AsyncDisposable {
   list<P extends Part>(part: P, context: CallContext): Awaitable<Listing<Items[P]>>;
   list(part: Part, context: CallContext): Awaitable<Listing<object>> {
     if (part === "skills") return this.#skills(context);
-    return andThen(this.#lists.beginListing(context, part), () => toListing(this.listedFor(context), part));
+    return andThen(this.beginListing(context, part), () => toListing(this.listedFor(context), part));
   }
 
   /** Resumes what waits for its caller, looks for the home of a task, and sends anything else on the connection of its caller. */
   call(operation: Operation, context: CallContext): Awaitable<Outcome> {
     if (operation.ref !== undefined) return this.#tasks.call(operation, context);
     const row = methods.get(operation.method);
-    if (row !== undefined && row.asks !== true) return this.#requests.callListed(operation, context);
+    if (row !== undefined && row.asks !== true) return this.#calls.callListed(operation, context);
     return this.#isHosted(operation, context)
-      ? this.#tasks.hosted(
-          hostTask(this.#hosted, context, (served) => this.#requests.call(operation, served)),
-        )
-      : this.#requests.call(operation, context);
+      ? this.#tasks.hosted(hostTask(this.#hosted, context, (served) => this.#calls.call(operation, served)))
+      : this.#calls.call(operation, context);
   }
 
   /** A resource is watched on the caller's connection, once for all its callers. */
   watch(target: Target, context: CallContext, listener: (notice: Notice) => void): Awaitable<() => void> {
     if (target.ref !== undefined) return this.#tasks.watch(target, context, listener);
-    return this.#requests.useListed(context, async (loan, keep) => {
+    return this.#calls.useListed(context, async (loan, keep) => {
       const stop = await this.#watchOn(loan, target.name, context, listener);
       const release = keep();
       return () => {
@@ -355,13 +361,19 @@ export class Upstream implements Provider, AsyncDisposable {
   /** How long it takes to answer a request that gives it no work; undefined when it does not within `timeoutMs`. */
   async measure(timeoutMs = 5000): Promise<number | undefined> {
     const { client, era } = this.pool.everyone;
-    return client && measureAnswer(client, era === "modern" ? "server/discover" : "ping", timeoutMs);
+    if (client === undefined) return undefined;
+    const startedAt = performance.now();
+    const method = era === "modern" ? "server/discover" : "ping";
+    return client.request(method, undefined, { timeoutMs, maxTotalMs: timeoutMs }).then(
+      () => performance.now() - startedAt,
+      () => undefined,
+    );
   }
 
   /** Lets the calls underway finish, but not for longer than this, and ends it. */
   async retire(graceMs: number): Promise<void> {
     await this.#options.parking.leave(this.name);
-    await this.#requests.untilIdle(graceMs);
+    await this.#calls.untilIdle(graceMs);
     await this[Symbol.asyncDispose]();
   }
 
@@ -370,6 +382,30 @@ export class Upstream implements Provider, AsyncDisposable {
     this.#stopIdle?.();
     this.#taskConnections[Symbol.dispose]();
     await this.pool[Symbol.asyncDispose]();
+  }
+
+  #startLazy(): void {
+    const { connection, lists } = this.pool.everyone;
+    if (connection.health.kind === "idle" && !lists.isListed) void this.start();
+  }
+
+  /** The caller's own connection is opened, so that its lists come from where its calls go. */
+  #beginListingOn(caller: CallerInfo, part: ListPart): Promise<unknown> | undefined {
+    const { everyone } = this.pool;
+    if (everyone.client === undefined) return undefined;
+    const { lists, connection } = this.pool.connectionFor(caller);
+    if (lists === everyone.lists || lists.isListed) {
+      lists.refreshAfter(staleMs);
+      return undefined;
+    }
+    connection.start();
+    return lists.untilOwn(part, ownListMs, () => connection.whenUp(new AbortController().signal));
+  }
+
+  /** The error that a caller gets for a failure on a connection. */
+  #toFailure(error: unknown, connection: Connection): unknown {
+    if (isDoubtful(error)) connection.doubt();
+    return toUpstreamError(this.name, error, this.#options.hide);
   }
 
   /** A lazy server that was not used for a while is stopped; its lists stay. */

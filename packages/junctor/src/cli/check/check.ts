@@ -154,7 +154,7 @@ export async function checkServers(
   const still = new Map<string, { readonly progress: string; readonly since: number }>();
   const isStill = ({ name }: ServerStatus): boolean => {
     const facts = gateway.controls.server(name);
-    if (facts?.health.kind === "starting" && facts.health.isQueued === true) return false;
+    if (facts?.health.kind === "waiting") return false;
     const progress = `${facts?.health.kind} ${facts?.progress}`;
     const before = still.get(name);
     if (before?.progress !== progress) still.set(name, { progress, since: clock.now() });

@@ -4,9 +4,8 @@ import { createCallContext } from "../../../core/src/provider/context.ts";
 import { emptyListing } from "../../../core/src/provider/listing.ts";
 import type { Outcome, Provider, Task } from "../../../core/src/provider/provider.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import type { PooledConnection } from "./pooled-connection.ts";
-import { TaskConnections } from "./task-connections.ts";
-import { createUpstreamTasks } from "./upstream-tasks.ts";
+import type { PooledConnection } from "./pool.ts";
+import { createUpstreamTasks, TaskConnections } from "./tasks.ts";
 import { offersAll } from "./upstream.ts";
 
 const taskOf = (ref: string): Task => ({
@@ -95,11 +94,11 @@ test("tasks of a process that has ended do not count", async () => {
     clock: createVirtualClock(),
   });
   const context = createCallContext({ caller: "ada" });
-  const connection = { client: {} } as PooledConnection;
+  const connection: { client: Client } & Partial<PooledConnection> = { client: {} as Client };
   while (connections.refusal(context) === undefined) {
     const working = workingOf(`t${connections.size}`);
     await connections.call(context, async () => working);
-    connections.keep(working.task, connection);
+    connections.keep(working.task, connection as PooledConnection);
   }
   connection.client = {} as Client;
   expect(connections.refusal(context)).toBeUndefined();

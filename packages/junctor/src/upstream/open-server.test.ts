@@ -5,10 +5,10 @@ import { ConnectError } from "../../../core/src/errors/connect-error.ts";
 import { nothingDeclared } from "../../../core/src/mcp/extension.ts";
 import { toRelayable } from "../../../core/src/mcp/revision.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import type { Audience } from "./audience.ts";
-import { createConnectionFactory } from "./connection-factory.ts";
+import type { CallerGroup } from "./caller-groups.ts";
+import { createConnectionFactory } from "./open-server.ts";
 
-const everyone: Audience = {
+const everyone: CallerGroup = {
   owner: undefined,
   holder: undefined,
   era: undefined,
@@ -28,7 +28,7 @@ test("a server that does not answer in time gets twice as much each time, up to 
     clock,
     habits: new QuestionHabits(),
   });
-  await using connection = createConnection(everyone, { keepsAlive: true, onHealth: () => {} });
+  await using connection = createConnection(everyone, { keepsAlive: true, report: () => {} });
   connection.start();
   for (let second = 0; second < 120 && given.length < 6; second++) await clock.advance(1000);
   expect(given).toEqual([1000, 2000, 4000, 8000, 8000, 8000]);
@@ -52,7 +52,7 @@ test("a server that may run elsewhere is looked for every two seconds, and start
     habits: new QuestionHabits(),
     isPlaced: true,
   });
-  await using connection = createConnection(everyone, { keepsAlive: true, onHealth: () => {} });
+  await using connection = createConnection(everyone, { keepsAlive: true, report: () => {} });
   connection.start();
   await clock.advance(40_000);
   expect(looks).toBeGreaterThanOrEqual(20);

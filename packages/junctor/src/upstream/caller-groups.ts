@@ -10,12 +10,12 @@ import {
 import type { CallerInfo } from "@junctor/core/provider";
 import type { ServerConfig } from "../config/index.ts";
 
-/** For whom a connection to a server is. Callers of one audience share the connection, and so the state that the server keeps on it. */
-export interface Audience {
+/** Callers that share a connection to a server, and so the state that the server keeps on it. */
+export interface CallerGroup {
   /** A legacy session, the name of a caller, or the number of a process; undefined for all callers. */
   readonly owner: object | string | number | undefined;
   /** Whose share of the connections it has: the name of the caller, also of a session; without names the owner. */
-  readonly holder: Audience["owner"];
+  readonly holder: CallerGroup["owner"];
   /** The era that is tried first. */
   readonly era: "modern" | "legacy" | undefined;
   /** The capabilities that are declared to a legacy server on behalf of the callers. */
@@ -37,27 +37,27 @@ interface ServerEras {
 
 const shared = { owner: undefined, holder: undefined, extensions: nothingDeclared };
 
-/** Most audiences that are remembered for one owner: what callers declare may differ without end. */
-const maxAudiences = 256;
+/** Most groups that are remembered for one owner: what callers declare may differ without end. */
+const maxCallerGroups = 256;
 
 /** Callers without a name and without a session are one owner. */
 const unnamed = "";
 
 /**
- * Decides which audience a caller belongs to. A process is shared by all callers unless the config says otherwise. All
+ * Decides which callers share a connection. A process is shared by all callers unless the config says otherwise. All
  * capabilities that the gateway can relay are declared to it, and no extension, because those differ from caller to caller. A further
  * conversation over HTTP is cheap, so there the gateway speaks each caller's era and declares exactly the caller's capabilities, and a
  * caller that can be asked has a conversation of its own.
  */
-export class Audiences {
-  /** The audience of the connection that is always kept up. */
-  readonly everyone: Audience;
+export class CallerGroups {
+  /** The group of the connection that is always kept up. */
+  readonly everyone: CallerGroup;
   readonly #config: Pick<ServerConfig, "launch" | "sharing" | "era" | "instances">;
   /** The ids of extensions that the config opened for the server. */
   readonly #opened: readonly string[];
-  /** Equal audiences are the same object. */
-  readonly #named = new Map<string | number | undefined, Audience[]>();
-  readonly #ofSessions = new WeakMap<object, Audience[]>();
+  /** Equal groups are the same object. */
+  readonly #named = new Map<string | number | undefined, CallerGroup[]>();
+  readonly #ofSessions = new WeakMap<object, CallerGroup[]>();
   #sessions = 0;
   readonly #instances = new WeakMap<object, number>();
 
@@ -81,8 +81,8 @@ export class Audiences {
     return this.#config.sharing !== "shared";
   }
 
-  /** The audience of a caller. */
-  of(caller: CallerInfo, eras: ServerEras | undefined): Audience {
+  /** The group of a caller. */
+  of(caller: CallerInfo, eras: ServerEras | undefined): CallerGroup {
     const { launch, sharing } = this.#config;
     const relayable = toRelayable(caller.capabilities, caller.revision);
     const { isLegacy } = relayable;
@@ -109,7 +109,7 @@ export class Audiences {
   }
 
   /** Each caller stays with one of several processes. */
-  #instanceOf(caller: CallerInfo): Audience {
+  #instanceOf(caller: CallerInfo): CallerGroup {
     const { instances, era } = this.#config;
     if (instances === 1) return this.everyone;
     const number = this.#numberOf(ownerOf(caller)) % instances;
@@ -125,23 +125,23 @@ export class Audiences {
     return known;
   }
 
-  /** Equal audiences are the same object; the first caller of one is its holder. */
-  #intern(audience: Audience): Audience {
-    const { owner, era, declares, extensions } = audience;
+  /** Equal groups are the same object; the first caller of one is its holder. */
+  #intern(group: CallerGroup): CallerGroup {
+    const { owner, era, declares, extensions } = group;
     const known = this.#listOf(owner);
     const same = known.find(
       (each) => each.era === era && each.declares === declares && each.extensions.key === extensions.key,
     );
     if (same !== undefined) return same;
-    if (known.length >= maxAudiences) known.shift();
-    known.push(audience);
-    return audience;
+    if (known.length >= maxCallerGroups) known.shift();
+    known.push(group);
+    return group;
   }
 
-  #listOf(owner: Audience["owner"]): Audience[] {
+  #listOf(owner: CallerGroup["owner"]): CallerGroup[] {
     const known = typeof owner === "object" ? this.#ofSessions.get(owner) : this.#named.get(owner);
     if (known !== undefined) return known;
-    const list: Audience[] = [];
+    const list: CallerGroup[] = [];
     if (typeof owner === "object") this.#ofSessions.set(owner, list);
     else this.#named.set(owner, list);
     return list;
@@ -153,8 +153,8 @@ function ownerOf({ session, caller }: CallerInfo): object | string {
 }
 
 /** Why a server has a connection, for people who look at its processes. */
-export function describeAudience(audience: Audience, isEveryone: boolean): string {
-  const { owner, era, declares, extensions } = audience;
+export function describeGroup(group: CallerGroup, isEveryone: boolean): string {
+  const { owner, era, declares, extensions } = group;
   if (isEveryone) return "for all callers";
   if (typeof owner === "number") return `process ${owner + 1} for all callers`;
   if (typeof owner === "object") return "for one session";

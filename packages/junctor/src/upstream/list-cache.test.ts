@@ -13,12 +13,10 @@ import { RpcError } from "../../../core/src/errors/rpc-error.ts";
 import type { ListFault, ListPart } from "../../../core/src/fit/list-fault.ts";
 import type { Tool } from "../../../core/src/mcp/types.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
-import { KnownLists, type Listed } from "./known-lists.ts";
-import { ListKeeper, type ListKind } from "./list-keeper.ts";
+import { ListCache, type Listed, type ListKind } from "./list-cache.ts";
 
 interface Made {
-  readonly keeper: ListKeeper;
-  readonly lists: KnownLists;
+  readonly lists: ListCache;
   readonly clock: VirtualClock;
   readonly told: (readonly ListKind[])[];
   readonly toolNames: () => readonly string[];
@@ -27,17 +25,14 @@ interface Made {
 function make({ known }: { readonly known?: Listed } = {}): Made {
   const clock = createVirtualClock(1_000_000);
   const told: (readonly ListKind[])[] = [];
-  const lists = new KnownLists({ remembered: known });
-  const keeper = new ListKeeper({
+  const lists = new ListCache({
     clock,
-    lists,
-    gatherMs: 50,
-    onListed: (changed) => {
+    remembered: known,
+    report: (changed) => {
       if (changed.length > 0) told.push(changed);
     },
   });
   return {
-    keeper,
     lists,
     clock,
     told,
@@ -54,9 +49,9 @@ const offering = (...names: readonly string[]): FakeAnswers => ({
 
 describe("listing", () => {
   test("everything is listed when a server comes up, and what changed is told", async () => {
-    const { keeper, lists, told, toolNames } = make();
+    const { lists, told, toolNames } = make();
     expect(lists.isListed).toBe(false);
-    await keeper.begin(
+    await lists.begin(
       createFakeClient({
         ...offering("a", "b"),
         templates: () => Promise.resolve([{ name: "t", uriTemplate: "x:{y}" }]),
@@ -70,29 +65,29 @@ describe("listing", () => {
   });
 
   test("the same lists of another process are the same arrays, and nothing is told", async () => {
-    const { keeper, lists, told } = make();
-    await keeper.begin(createFakeClient(offering("a", "b")).client);
+    const { lists, told } = make();
+    await lists.begin(createFakeClient(offering("a", "b")).client);
     const { tools: before, prompts } = lists.listed;
-    keeper.end();
-    await keeper.begin(createFakeClient(offering("a", "b")).client);
+    lists.end();
+    await lists.begin(createFakeClient(offering("a", "b")).client);
     expect(lists.listed.tools).toBe(before);
     expect(lists.listed.prompts).toBe(prompts);
     expect(told).toEqual([["tools"]]);
   });
 
   test("another order, and another description, is a change", async () => {
-    const { keeper, told } = make();
-    await keeper.begin(createFakeClient(offering("a", "b")).client);
-    await keeper.begin(createFakeClient(offering("b", "a")).client);
+    const { lists, told } = make();
+    await lists.begin(createFakeClient(offering("a", "b")).client);
+    await lists.begin(createFakeClient(offering("b", "a")).client);
     const described = tools("b", "a").map((tool) => ({ ...tool, description: "new" }));
-    await keeper.begin(createFakeClient({ tools: () => Promise.resolve(described) }).client);
+    await lists.begin(createFakeClient({ tools: () => Promise.resolve(described) }).client);
     expect(told).toEqual([["tools"], ["tools"], ["tools"]]);
   });
 
   test("a list that hangs hides neither the others nor what was known of it", async () => {
-    const { keeper, lists, toolNames } = make();
-    await keeper.begin(createFakeClient({ prompts: () => Promise.resolve([{ name: "p" }]) }).client);
-    void keeper.begin(createFakeClient({ ...offering("a"), prompts: () => new Promise(() => {}) }).client);
+    const { lists, toolNames } = make();
+    await lists.begin(createFakeClient({ prompts: () => Promise.resolve([{ name: "p" }]) }).client);
+    void lists.begin(createFakeClient({ ...offering("a"), prompts: () => new Promise(() => {}) }).client);
     await turn();
     expect(toolNames()).toEqual(["a"]);
     expect(lists.listed.prompts).toEqual([{ name: "p" }]);
@@ -101,38 +96,38 @@ describe("listing", () => {
 
 describe("what clients would refuse", () => {
   const fault = (part: ListPart, name: string): ListFault => ({ part, name, isLeftOut: true, reason: "odd" });
-  const namesOf = (lists: KnownLists): readonly string[] => lists.listed.faults.map(({ name }) => name);
+  const namesOf = (lists: ListCache): readonly string[] => lists.listed.faults.map(({ name }) => name);
 
   test("is known with the list it was found in, and until that list is another", async () => {
-    const { keeper, lists } = make();
+    const { lists } = make();
     const fake = createFakeClient({ ...offering("a"), faults: [fault("tools", "x"), fault("prompts", "p")] });
-    await keeper.begin(fake.client);
+    await lists.begin(fake.client);
     expect(namesOf(lists)).toEqual(["x", "p"]);
     fake.answers.faults = [fault("tools", "y")];
-    await keeper.refreshSince(["tools"], Number.POSITIVE_INFINITY);
+    await lists.refreshSince(["tools"], Number.POSITIVE_INFINITY);
     expect(namesOf(lists)).toEqual(["y", "p"]);
   });
 
   test("stays known while its list cannot be had", async () => {
-    const { keeper, lists } = make();
+    const { lists } = make();
     const fake = createFakeClient({ ...offering("a"), faults: [fault("tools", "x")] });
-    await keeper.begin(fake.client);
+    await lists.begin(fake.client);
     fake.answers.faults = [];
     fake.answers.tools = () => Promise.reject(new Error("not now"));
-    await keeper.refreshSince(["tools"], Number.POSITIVE_INFINITY);
+    await lists.refreshSince(["tools"], Number.POSITIVE_INFINITY);
     expect(namesOf(lists)).toEqual(["x"]);
   });
 });
 
 describe("when a list fails", () => {
   test("the last good one stays, and the problem is told without addresses", async () => {
-    const { keeper, lists, toolNames } = make();
-    await keeper.begin(createFakeClient(offering("a")).client);
+    const { lists, toolNames } = make();
+    await lists.begin(createFakeClient(offering("a")).client);
     const failing = createFakeClient({
       tools: () => Promise.reject(new HttpError(500, "https://host/s3cret", "s3cret")),
       resources: () => Promise.reject(new RpcError("rpc.internal", "the database is away")),
     });
-    await keeper.begin(failing.client);
+    await lists.begin(failing.client);
     expect(toolNames()).toEqual(["a"]);
     expect(lists.listed.problems).toEqual([
       "its tools cannot be listed: it answered with HTTP status 500",
@@ -141,8 +136,8 @@ describe("when a list fails", () => {
   });
 
   test("the others are there all the same", async () => {
-    const { keeper, lists, toolNames } = make();
-    await keeper.begin(
+    const { lists, toolNames } = make();
+    await lists.begin(
       createFakeClient({ ...offering("a"), prompts: () => Promise.reject(new Error("no prompts")) }).client,
     );
     expect(toolNames()).toEqual(["a"]);
@@ -151,39 +146,39 @@ describe("when a list fails", () => {
 
   test("a list that never came leaves nothing unconfirmed, unless it is that of the tools", async () => {
     const refuse = (): Promise<never> => Promise.reject(new RpcError("rpc.internal", "no database"));
-    const { keeper, lists } = make();
-    await keeper.begin(createFakeClient({ ...offering("a"), resources: refuse }).client);
+    const { lists } = make();
+    await lists.begin(createFakeClient({ ...offering("a"), resources: refuse }).client);
     expect(lists.listed).toMatchObject({
       isConfirmed: true,
       problems: [expect.stringContaining("resources")],
     });
 
-    const { keeper: other, lists: otherLists } = make();
+    const { lists: other } = make();
     await other.begin(createFakeClient({ tools: refuse }).client);
-    expect(otherLists.listed.isConfirmed).toBe(false);
+    expect(other.listed.isConfirmed).toBe(false);
   });
 
   test("a list that is known from before and cannot be had now is not confirmed", async () => {
-    const { keeper: first, lists: firstLists } = make();
+    const { lists: first } = make();
     const resources = (): Promise<readonly [{ name: string; uri: string }]> =>
       Promise.resolve([{ name: "r", uri: "x:r" }]);
     await first.begin(createFakeClient({ ...offering("a"), resources }).client);
-    const { keeper, lists } = make({ known: firstLists.listed });
+    const { lists } = make({ known: first.listed });
     const refuse = (): Promise<never> => Promise.reject(new RpcError("rpc.internal", "no database"));
-    await keeper.begin(createFakeClient({ ...offering("a"), resources: refuse }).client);
+    await lists.begin(createFakeClient({ ...offering("a"), resources: refuse }).client);
     expect(lists.listed).toMatchObject({ isConfirmed: false, resources: [{ uri: "x:r" }] });
   });
 
   test("a server whose tools were never listed is not listed", async () => {
-    const { keeper, lists } = make();
-    await keeper.begin(createFakeClient({ tools: () => Promise.reject(new Error("not yet")) }).client);
+    const { lists } = make();
+    await lists.begin(createFakeClient({ tools: () => Promise.reject(new Error("not yet")) }).client);
     expect(lists.isListed).toBe(false);
   });
 
   test("a problem lasts until that list comes, whatever else is listed meanwhile", async () => {
-    const { keeper, lists, clock } = make();
+    const { lists, clock } = make();
     const fake = createFakeClient({ prompts: () => Promise.reject(new Error("no prompts")) });
-    await keeper.begin(fake.client);
+    await lists.begin(fake.client);
     fake.announce({ part: "tools" });
     await clock.advance(50);
     expect(lists.listed.problems).toHaveLength(1);
@@ -197,9 +192,9 @@ describe("when a list fails", () => {
 
 describe("changes", () => {
   test("many that come together are one listing, of what changed and nothing else", async () => {
-    const { keeper, clock } = make();
+    const { lists, clock } = make();
     const fake = createFakeClient(offering("a"));
-    await keeper.begin(fake.client);
+    await lists.begin(fake.client);
     for (let count = 0; count < 100; count++) fake.announce({ part: "tools" });
     fake.announce({ part: "resources" });
     await clock.advance(49);
@@ -210,7 +205,7 @@ describe("changes", () => {
   });
 
   test("a server that announces without end is listed ever more rarely, and one list at a time", async () => {
-    const { keeper, clock } = make();
+    const { lists, clock } = make();
     let isListing = 0;
     let most = 0;
     const fake = createFakeClient({
@@ -221,7 +216,7 @@ describe("changes", () => {
         return [];
       },
     });
-    await keeper.begin(fake.client);
+    await lists.begin(fake.client);
     for (let ms = 0; ms < 120_000; ms += 100) {
       fake.announce({ part: "tools" });
       await clock.advance(100);
@@ -238,9 +233,9 @@ describe("changes", () => {
   });
 
   test("a server with very many tools is listed again after a while that is longer the more there are", async () => {
-    const { keeper, clock } = make();
+    const { lists, clock } = make();
     const fake = createFakeClient(offering(...Array.from({ length: 8000 }, (_, index) => `t${index}`)));
-    await keeper.begin(fake.client);
+    await lists.begin(fake.client);
     fake.announce({ part: "tools" });
     await clock.advance(7999);
     expect(fake.asked.tools).toBe(1);
@@ -249,14 +244,14 @@ describe("changes", () => {
   });
 
   test("a server whose list fails after long is not listed again for a while, and then is", async () => {
-    const { keeper, clock } = make();
+    const { lists, clock } = make();
     const fake = createFakeClient({
       tools: async () => {
         await sleep(400, clock);
         throw new RpcError("rpc.other", "The server lists more than 10000 tools");
       },
     });
-    const begun = keeper.begin(fake.client);
+    const begun = lists.begin(fake.client);
     await clock.advance(400);
     await begun;
     fake.announce({ part: "tools" });
@@ -267,37 +262,37 @@ describe("changes", () => {
   });
 
   test("one that comes while it is listed makes it listed again, once", async () => {
-    const { keeper, clock, toolNames } = make();
-    const lists: Deferred<readonly Tool[]>[] = [];
+    const { lists, clock, toolNames } = make();
+    const asked: Deferred<readonly Tool[]>[] = [];
     const fake = createFakeClient({
       tools: () => {
         const list = createDeferred<readonly Tool[]>();
-        lists.push(list);
+        asked.push(list);
         return list.promise;
       },
     });
-    void keeper.begin(fake.client);
+    void lists.begin(fake.client);
     fake.announce({ part: "tools" });
     await clock.advance(50);
     fake.announce({ part: "tools" });
     await clock.advance(50);
-    expect(lists).toHaveLength(1);
-    lists[0]?.resolve(tools("old"));
+    expect(asked).toHaveLength(1);
+    asked[0]?.resolve(tools("old"));
     await turn();
-    expect(lists).toHaveLength(2);
-    lists[1]?.resolve(tools("new"));
+    expect(asked).toHaveLength(2);
+    asked[1]?.resolve(tools("new"));
     await turn();
-    expect(lists).toHaveLength(2);
+    expect(asked).toHaveLength(2);
     expect(toolNames()).toEqual(["new"]);
   });
 
   test("what a server announces after it was replaced means nothing", async () => {
-    const { keeper, clock } = make();
+    const { lists, clock } = make();
     const old = createFakeClient(offering("old"));
     const next = createFakeClient(offering("new"));
-    await keeper.begin(old.client);
-    keeper.end();
-    await keeper.begin(next.client);
+    await lists.begin(old.client);
+    lists.end();
+    await lists.begin(next.client);
     old.announce({ part: "tools" });
     await clock.advance(100);
     expect(old.asked.tools).toBe(1);
@@ -307,24 +302,24 @@ describe("changes", () => {
 
 describe("the end of a server", () => {
   test("leaves what it listed, and no timer", async () => {
-    const { keeper, clock, toolNames } = make();
+    const { lists, clock, toolNames } = make();
     const fake = createFakeClient(offering("a"));
-    await keeper.begin(fake.client);
+    await lists.begin(fake.client);
     fake.announce({ part: "tools" });
-    keeper.end();
+    lists.end();
     expect(clock.sleeping).toBe(0);
     expect(toolNames()).toEqual(["a"]);
-    keeper.refreshAfter(0);
+    lists.refreshAfter(0);
     await turn();
     expect(fake.asked.tools).toBe(1);
   });
 
   test("while it lists makes its answer no news, and does not hold up the next", async () => {
-    const { keeper, toolNames, told } = make();
+    const { lists, toolNames, told } = make();
     const slow = createDeferred<readonly Tool[]>();
-    const begun = keeper.begin(createFakeClient({ tools: () => slow.promise }).client);
-    keeper.end();
-    await keeper.begin(createFakeClient(offering("new")).client);
+    const begun = lists.begin(createFakeClient({ tools: () => slow.promise }).client);
+    lists.end();
+    await lists.begin(createFakeClient(offering("new")).client);
     expect(toolNames()).toEqual(["new"]);
     slow.resolve(tools("old"));
     await begun;
@@ -333,10 +328,10 @@ describe("the end of a server", () => {
   });
 
   test("while it lists keeps what its failing would say to itself", async () => {
-    const { keeper, lists } = make();
+    const { lists } = make();
     const slow = createDeferred<readonly Tool[]>();
-    const begun = keeper.begin(createFakeClient({ tools: () => slow.promise }).client);
-    keeper.end();
+    const begun = lists.begin(createFakeClient({ tools: () => slow.promise }).client);
+    lists.end();
     slow.reject(new Error("gone"));
     await begun;
     expect(lists.listed.problems).toEqual([]);
@@ -345,13 +340,13 @@ describe("the end of a server", () => {
 });
 
 test("old lists are renewed when somebody looks, at most once at a time", async () => {
-  const { keeper, clock, toolNames } = make();
+  const { lists, clock, toolNames } = make();
   const fake = createFakeClient(offering("a"));
-  await keeper.begin(fake.client);
-  keeper.refreshAfter(1000);
+  await lists.begin(fake.client);
+  lists.refreshAfter(1000);
   await clock.advance(1000);
   fake.answers.tools = () => Promise.resolve(tools("b"));
-  for (let looks = 0; looks < 10; looks++) keeper.refreshAfter(1000);
+  for (let looks = 0; looks < 10; looks++) lists.refreshAfter(1000);
   await turn();
   expect(fake.asked.tools).toBe(2);
   expect(toolNames()).toEqual(["b"]);
@@ -364,7 +359,7 @@ test("whatever happens, what is known in the end is what the last server lists",
     fc.asyncProperty(
       fc.array(fc.tuple(step, fc.boolean()), { maxLength: 40, size: "max" }),
       async (happening) => {
-        const { keeper, clock, toolNames } = make();
+        const { lists, clock, toolNames } = make();
         const open: { readonly list: Deferred<readonly Tool[]>; readonly version: string }[] = [];
         let version = 0;
         let server: FakeClient | undefined;
@@ -384,11 +379,11 @@ test("whatever happens, what is known in the end is what the last server lists",
               return list.promise;
             },
           });
-          void keeper.begin(server.client);
+          void lists.begin(server.client);
         };
         for (const [each, isTurn] of happening) {
           if (each === "begin") begin();
-          if (each === "end") keeper.end();
+          if (each === "end") lists.end();
           if (each === "change") {
             version++;
             server?.announce({ part: "tools" });
@@ -406,7 +401,7 @@ test("whatever happens, what is known in the end is what the last server lists",
         }
         expect(toolNames()).toEqual([`v${version}`]);
         expect(mostOpen).toBe(1);
-        keeper.end();
+        lists.end();
         expect(clock.sleeping).toBe(0);
       },
     ),

@@ -5,30 +5,29 @@ import { toRelayable } from "@junctor/core/mcp";
 import type { CallContext, Operation, Outcome, Round } from "@junctor/core/provider";
 import {
   abandonedCall,
+  abandonedTask,
   toCallerError,
   toVisits,
   isParkedState,
   type Parking,
   arrived,
-  heldAt,
-  isHeldState,
+  followedAt,
+  isFollowedState,
   unwrapState,
   wrapState,
 } from "../bridge/index.ts";
-import { fromRemoteRound, isRemote, toRemoteRound } from "../cluster/index.ts";
+import { type Cluster, fromRemoteRound, isRemote, toRemoteRound } from "../cluster/index.ts";
 import type { Connection } from "./connection.ts";
+import type { Loan, PooledConnection } from "./pool.ts";
 import {
-  createHeldTasks,
-  type HeldTasks,
-  type HeldTasksOptions,
+  createFollowedTasks,
+  type FollowedTasks,
+  type FollowedTasksOptions,
   knowsTasks,
   needsTasks,
-} from "./held-task.ts";
-import type { Loan } from "./pool.ts";
-import type { PooledConnection } from "./pooled-connection.ts";
-import type { UseAt } from "./use-at.ts";
+} from "./task-calls.ts";
 
-export interface RequestsOptions extends HeldTasksOptions {
+export interface CallsOptions extends FollowedTasksOptions {
   readonly parking: Parking;
   /** Whether every caller uses the connection for everyone. */
   readonly isOne: boolean;
@@ -57,16 +56,16 @@ interface Attempt {
 const maxInFlight = 4096;
 
 /** The requests to one server: each is sent on its caller's connection, and parked where its caller must be asked in another era. */
-export class Requests {
-  readonly #options: RequestsOptions;
+export class Calls {
+  readonly #options: CallsOptions;
   /** The requests underway, by caller: one must not take all of them. */
   readonly #underway = new Quota({ what: "requests underway", total: maxInFlight });
-  readonly #held: HeldTasks;
+  readonly #followed: FollowedTasks;
   #onIdle: (() => void) | undefined;
 
-  constructor(options: RequestsOptions) {
+  constructor(options: CallsOptions) {
     this.#options = options;
-    this.#held = createHeldTasks(options);
+    this.#followed = createFollowedTasks(options);
   }
 
   /** How many requests are underway. */
@@ -96,7 +95,7 @@ export class Requests {
     if (round !== undefined) {
       const { state } = round;
       const isParked = isParkedState(state);
-      const at = isParked ? state.at : heldAt(state);
+      const at = isParked ? state.at : followedAt(state);
       if (at !== undefined && at !== here) return this.#resumeAt(at, given, round, context);
       if (isParked) return parking.resume(state, round, context);
       if (at !== undefined) operation = { ...given, round: arrived(round) };
@@ -107,7 +106,7 @@ export class Requests {
       return this.#callLater(operation, context);
     const attempt = { client, pooled, operation, context };
     if (pooled === pool.everyone) return this.#attempt(attempt);
-    const { owner, declares } = pooled.audience;
+    const { owner, declares } = pooled.group;
     // A connection that callers share on which nothing can be asked needs no loan: it is only kept open meanwhile.
     if (owner !== undefined || declares.key !== "" || pooled.isEnding)
       return this.#callLater(operation, context);
@@ -161,7 +160,7 @@ export class Requests {
         isOver = error instanceof RpcError;
         throw error;
       } finally {
-        release(!isOver && pooled.audience.declares.key !== "");
+        release(!isOver && pooled.group.declares.key !== "");
       }
     };
     // A legacy caller is asked in the middle of its call. A modern one leaves with the question and comes back.
@@ -197,7 +196,7 @@ export class Requests {
     };
     return this.#send(client, operation, context).then(done, (error: unknown) => {
       if (!this.#options.holdsTasks() || !needsTasks(error) || knowsTasks(context)) return failed(error);
-      return this.#held.begin(client, operation, context).then(done, failed);
+      return this.#followed.begin(client, operation, context).then(done, failed);
     });
   }
 
@@ -205,8 +204,8 @@ export class Requests {
   #send(client: Client, operation: Operation, context: CallContext): Promise<Outcome> {
     const { round } = operation;
     try {
-      if (round !== undefined && isHeldState(round.state))
-        return this.#held.resume(client, operation, context, round.state);
+      if (round !== undefined && isFollowedState(round.state))
+        return this.#followed.resume(client, operation, context, round.state);
       const made = this.#options.send(client, operation, context);
       return isPromise(made) ? made : Promise.resolve(made);
     } catch (error) {
@@ -247,7 +246,7 @@ function isResult(outcome: Outcome): outcome is Extract<Outcome, { readonly kind
 }
 
 /** An operation as the server of a client takes it. */
-function unwrap({ operation, client }: Attempt, { here, server }: RequestsOptions): Operation {
+function unwrap({ operation, client }: Attempt, { here, server }: CallsOptions): Operation {
   const { round } = operation;
   if (round === undefined) return operation;
   const isOther = here !== undefined && isRemote(client);
@@ -255,7 +254,7 @@ function unwrap({ operation, client }: Attempt, { here, server }: RequestsOption
 }
 
 /** An outcome that is not the end, as it leaves the gateway. */
-function passOn(outcome: Outcome, attempt: Attempt, { here, server, onTask }: RequestsOptions): Outcome {
+function passOn(outcome: Outcome, attempt: Attempt, { here, server, onTask }: CallsOptions): Outcome {
   if (outcome.task !== undefined) return onTask(outcome, attempt);
   if (outcome.kind !== "input_required") return outcome;
   return here !== undefined && isRemote(attempt.client)
@@ -266,4 +265,38 @@ function passOn(outcome: Outcome, attempt: Attempt, { here, server, onTask }: Re
 function tooBusy(server: string): UpstreamError {
   const text = `${server} has ${maxInFlight} calls underway for all callers, or its share of them for this one; this one was not sent.`;
   return new UpstreamError("busy", text, { server, delivery: "not_sent" });
+}
+
+/**
+ * Makes a request by a client of the same server at another replica, the home of a parked call or a task. `gone` makes the error
+ * for a replica that has ended; by default the one for a task.
+ */
+export type UseAt = <T>(
+  at: string,
+  context: CallContext,
+  use: (client: Client) => Awaitable<T>,
+  gone?: (server: string) => UpstreamError,
+) => Promise<T>;
+
+/** The other replicas of the gateway. */
+export interface OtherReplicas {
+  /** The id of this replica. */
+  readonly here: string;
+  readonly clientAt: Cluster["clientAt"];
+}
+
+export function createUseAt(
+  server: string,
+  others: OtherReplicas | undefined,
+  toFailure: (error: unknown) => unknown,
+): UseAt {
+  return async (at, context, use, gone = abandonedTask) => {
+    try {
+      const client = others && (await waitFor(others.clientAt(at, server), context));
+      if (client === undefined) throw gone(server);
+      return await use(client);
+    } catch (error) {
+      throw toFailure(toCallerError(error, context, server));
+    }
+  };
 }

@@ -2,27 +2,36 @@ import type { Client } from "@junctor/client";
 import { followTask, newAsks } from "@junctor/client/internal";
 import { type Awaitable, type Clock, sleep } from "@junctor/core/async";
 import { RpcError, rpcCodes, TimeoutError, ToolError, UpstreamError } from "@junctor/core/errors";
-import { joinMembers, type RawJson } from "@junctor/core/json";
+import { joinMembers, RawJson } from "@junctor/core/json";
 import {
+  type ClientCapabilities,
   declaredExtension,
   extensionIds,
-  withTasks,
+  lacking,
   lackingAny,
   missingCapability,
+  notOffered,
+  type Question,
+  type Tool,
+  toModernQuestion,
   toRelayable,
-  type ClientCapabilities,
+  withTasks,
 } from "@junctor/core/mcp";
 import {
   type CallContext,
+  type CallEvent,
   createOperation,
+  failure,
   fromTaskState,
+  nothing,
   type Operation,
   type Outcome,
   type Provider,
   toTaskState,
   withContext,
 } from "@junctor/core/provider";
-import type { HeldState } from "../bridge/index.ts";
+import type { MemoryTasks, TaskRun } from "@junctor/server/internal";
+import type { FollowedState } from "../bridge/index.ts";
 import { toProvider } from "./client-provider.ts";
 import type { Pool } from "./pool.ts";
 
@@ -42,13 +51,13 @@ export function knowsTasks({ capabilities }: Pick<CallContext, "capabilities">):
   );
 }
 
-export interface HeldTasksOptions {
+export interface FollowedTasksOptions {
   /** The name of the server. */
   readonly server: string;
   readonly clock: Clock;
   readonly pool: Pool;
   /** Counts the tasks of callers. */
-  readonly taskConnections: { noteState(outcome: Outcome): void; forget(ref: string): void };
+  readonly taskConnections: { noteOutcome(outcome: Outcome): void; forget(ref: string): void };
   /** Sends an operation by a client, on behalf of a caller. */
   readonly send: (client: Client, operation: Operation, context: CallContext) => Awaitable<Outcome>;
   /** Whether its connections are conversations over HTTP. */
@@ -60,14 +69,14 @@ export interface HeldTasksOptions {
 }
 
 /** Calls that need a task, for callers that know none. */
-export interface HeldTasks {
+export interface FollowedTasks {
   /** Calls a server once more that did nothing because the call needs a task, and follows the task. */
   begin(client: Client, operation: Operation, context: CallContext): Promise<Outcome>;
   /** Resumes a task whose caller brings answers. A refused answer leaves the task as it is. */
-  resume(client: Client, operation: Operation, context: CallContext, state: HeldState): Promise<Outcome>;
+  resume(client: Client, operation: Operation, context: CallContext, state: FollowedState): Promise<Outcome>;
 }
 
-export function createHeldTasks(options: HeldTasksOptions): HeldTasks {
+export function createFollowedTasks(options: FollowedTasksOptions): FollowedTasks {
   const { server, pool, isHttp, send } = options;
   const hasTasks = (client: Client, context: CallContext): boolean =>
     toProvider(client).offers(context).serves("tasks/get");
@@ -77,7 +86,7 @@ export function createHeldTasks(options: HeldTasksOptions): HeldTasks {
     const isOther = isHttp && other !== undefined && !hasTasks(client, context) && hasTasks(other, context);
     return isOther ? other : client;
   };
-  const holdingOf = (client: Client, { name }: Operation, context: CallContext): Holding => {
+  const followingOf = (client: Client, { name }: Operation, context: CallContext): FollowedCall => {
     if (!hasTasks(client, context)) throw lacks(server, "tasks");
     return { ...options, provider: toProvider(client), tool: name, context };
   };
@@ -86,22 +95,24 @@ export function createHeldTasks(options: HeldTasksOptions): HeldTasks {
       const able = withTasksOf(client, context);
       const declaring = withContext(context, { capabilities: withTasks(context.capabilities) });
       const outcome = await send(able, operation, declaring);
-      return outcome.task === undefined ? outcome : holdTask(holdingOf(able, operation, context), outcome);
+      return outcome.task === undefined
+        ? outcome
+        : followToEnd(followingOf(able, operation, context), outcome);
     },
-    resume: async (client, operation, context, { held, answered }) => {
-      const holding = holdingOf(withTasksOf(client, context), operation, context);
+    resume: async (client, operation, context, { followed: ref, answered }) => {
+      const followed = followingOf(withTasksOf(client, context), operation, context);
       const { answers = {}, latest = answers } = operation.round ?? {};
       const keys = Object.keys(latest);
-      if (keys.length > 0) await useTask(holding, "tasks/update", held, context, joinMembers(latest));
-      const outcome = await useTask(holding, "tasks/get", held, context);
-      return holdTask(holding, outcome, [...new Set([...answered, ...keys])]);
+      if (keys.length > 0) await useTask(followed, "tasks/update", ref, context, joinMembers(latest));
+      const outcome = await useTask(followed, "tasks/get", ref, context);
+      return followToEnd(followed, outcome, [...new Set([...answered, ...keys])]);
     },
   };
 }
 
 /** A call whose task is followed. */
-interface Holding extends Pick<
-  HeldTasksOptions,
+interface FollowedCall extends Pick<
+  FollowedTasksOptions,
   "server" | "clock" | "taskConnections" | "maxTotalMs" | "isHttp" | "here"
 > {
   readonly provider: Provider;
@@ -110,7 +121,7 @@ interface Holding extends Pick<
 }
 
 async function useTask(
-  { provider, tool }: Pick<Holding, "provider" | "tool">,
+  { provider, tool }: Pick<FollowedCall, "provider" | "tool">,
   method: string,
   ref: string,
   context: CallContext,
@@ -126,12 +137,12 @@ const cancelMs = 2000;
  * Follows a task for a caller that knows none, and ends as the call would have ended. Its messages become progress, its
  * questions those of the call. A caller that leaves, and one that cannot be asked, cancel it.
  */
-async function holdTask(
-  holding: Holding,
+async function followToEnd(
+  followed: FollowedCall,
   first: Outcome,
   answered: readonly string[] = [],
 ): Promise<Outcome> {
-  const { context, server, clock, taskConnections, maxTotalMs, isHttp, here } = holding;
+  const { context, server, clock, taskConnections, maxTotalMs, isHttp, here } = followed;
   const ref = first.task?.ref ?? "";
   const { capabilities } = toRelayable(context.capabilities, context.revision);
   const late = new AbortController();
@@ -144,11 +155,11 @@ async function holdTask(
   let lastMessage: string | undefined;
   try {
     const left = await followTask(toTaskState(first), {
-      get: async () => toTaskState(await useTask(holding, "tasks/get", ref, own)),
+      get: async () => toTaskState(await useTask(followed, "tasks/get", ref, own)),
       wait: (ms) => sleep(ms, clock, signal),
       isGivenUp: () => signal.aborted,
       onState: (task) => {
-        taskConnections.noteState(fromTaskState(task));
+        taskConnections.noteOutcome(fromTaskState(task));
         const { message } = task;
         if (message !== undefined && message !== lastMessage)
           context.emit({ kind: "progress", message }).catch(() => {});
@@ -162,14 +173,14 @@ async function holdTask(
     });
     if (left.status !== "input_required") return toResult(fromTaskState(left), server);
     // A server over HTTP is the same from each replica. A process is not.
-    const state: HeldState = { held: ref, answered, at: isHttp ? undefined : here };
+    const state: FollowedState = { followed: ref, answered, at: isHttp ? undefined : here };
     return { kind: "input_required", asks: newAsks(left.asks, known), state, keepsAnswers: false };
   } catch (error) {
     const last = withContext(context, { signal: AbortSignal.timeout(cancelMs) });
-    await useTask(holding, "tasks/cancel", ref, last).catch(() => {});
-    const ended = await useTask(holding, "tasks/get", ref, last).catch(() => undefined);
+    await useTask(followed, "tasks/cancel", ref, last).catch(() => {});
+    const ended = await useTask(followed, "tasks/get", ref, last).catch(() => undefined);
     if (ended === undefined) taskConnections.forget(ref);
-    else taskConnections.noteState(ended);
+    else taskConnections.noteOutcome(ended);
     throw late.signal.aborted ? late.signal.reason : error;
   } finally {
     stopTimer();
@@ -188,4 +199,66 @@ function toResult(ended: Outcome, server: string): Outcome {
 export function lacks(server: string, what: string): UpstreamError {
   const text = `${server} no longer offers ${what}.`;
   return new UpstreamError("failed", text, { server, delivery: "not_sent" });
+}
+
+type TaskSupport = "required" | "optional";
+
+const supports = new WeakMap<readonly Tool[], ReadonlyMap<string, TaskSupport>>();
+
+/** Whether a tool of a 2025-11-25 server can or must be called as a task of that revision; undefined when it cannot. */
+export function taskSupportOf(tools: readonly Tool[], name: string): TaskSupport | undefined {
+  let byName = supports.get(tools);
+  if (byName === undefined) {
+    const found = tools.flatMap(({ name: tool, ...rest }): (readonly [string, TaskSupport])[] => {
+      const { execution } = rest as { readonly execution?: { readonly taskSupport?: unknown } };
+      const support = execution?.taskSupport;
+      return support === "required" || support === "optional" ? [[tool, support]] : [];
+    });
+    supports.set(tools, (byName = new Map(found)));
+  }
+  return byName.get(name);
+}
+
+/** Runs a call as a task of the gateway's own, for a caller that knows tasks and a server that knows those of 2025-11-25. */
+export function hostTask(
+  hosted: MemoryTasks,
+  context: CallContext,
+  call: (context: CallContext) => Awaitable<Outcome>,
+): Outcome {
+  const state = hosted.start(context, async (run) => {
+    try {
+      const outcome = await call(toOwnContext(context, run));
+      if (outcome.kind !== "complete") throw new TypeError("A call that is a task asks in its middle");
+      return outcome.result;
+    } catch (error) {
+      if (error instanceof ToolError) return RawJson.fromValue(failure(error.message));
+      throw error instanceof UpstreamError ? toRpcError(error) : error;
+    }
+  });
+  return fromTaskState(state);
+}
+
+/** The request is over when the work begins: progress becomes the status of the task, questions are those of the task. */
+function toOwnContext(context: CallContext, run: TaskRun): CallContext {
+  return withContext(context, {
+    signal: run.signal,
+    wantsProgress: false,
+    logLevel: undefined,
+    visited: undefined,
+    release: nothing,
+    emit: (event: CallEvent) => {
+      if (event.kind === "progress" && event.message !== undefined) run.status(event.message);
+      return nothing();
+    },
+    ask: async (ask: Question) => {
+      if (lacking(ask, context.capabilities) !== undefined) throw notOffered(ask, context.capabilities);
+      const { answer } = await run.ask({ answer: toModernQuestion(ask) });
+      return answer ?? RawJson.fromText("{}");
+    },
+  });
+}
+
+function toRpcError(error: UpstreamError): RpcError {
+  const { code, server, delivery, message } = error;
+  return new RpcError("rpc.internal", message, { cause: error, data: { code, server, delivery } });
 }

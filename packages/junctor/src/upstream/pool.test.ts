@@ -3,15 +3,13 @@ import { nothingDeclared } from "../../../core/src/mcp/extension.ts";
 import { newestModernRevision, toRelayable } from "../../../core/src/mcp/revision.ts";
 import { parseConfigValue } from "../config/parse-config.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import type { Audience } from "./audience.ts";
-import { ConnectionQueue } from "./connection-queue.ts";
-import { OwnConnections } from "./own-connections.ts";
-import type { PooledConnection } from "./pooled-connection.ts";
+import type { CallerGroup } from "./caller-groups.ts";
+import { ConnectionQueue, OwnConnections, type PooledConnection } from "./pool.ts";
 
 const declares = toRelayable({}, newestModernRevision);
 
-/** The audience of one session of a caller. */
-const sessionOf = (holder: string): Audience => ({
+/** The group of one session of a caller. */
+const sessionOf = (holder: string): CallerGroup => ({
   owner: {},
   holder,
   era: "legacy",
@@ -30,10 +28,10 @@ function create(): OwnConnections {
   return new OwnConnections({
     config: config!,
     clock,
-    create: (audience) => {
+    create: (group) => {
       const connection = { client: undefined, [Symbol.asyncDispose]: () => Promise.resolve() };
       return {
-        audience,
+        group,
         connection,
         inUse: 0,
         usedAt: ++opened,
@@ -71,7 +69,7 @@ test("at the limit the caller with most makes room for the others", () => {
   for (let count = 0; count < 205; count++) connections.open(sessionOf("greedy"));
   for (let caller = 0; caller < 100; caller++)
     expect(connections.open(sessionOf(`caller ${caller}`))).toBeDefined();
-  const left = connections.all.filter(({ audience }) => audience.holder === "greedy");
+  const left = connections.all.filter(({ group }) => group.holder === "greedy");
   expect(left).toHaveLength(156);
 });
 

@@ -3,7 +3,7 @@ import { ClosedError } from "../../../core/src/errors/closed-error.ts";
 import { ConnectError } from "../../../core/src/errors/connect-error.ts";
 import { HttpError } from "../../../core/src/errors/http-error.ts";
 import { RpcError } from "../../../core/src/errors/rpc-error.ts";
-import { toFailure, toReason } from "./to-reason.ts";
+import { toFailure, toReason } from "./failure.ts";
 
 const system = (code: string): Error =>
   Object.assign(new Error(`${code} secret.internal:80 /opt/secret`), { code });

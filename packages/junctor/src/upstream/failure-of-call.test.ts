@@ -9,7 +9,7 @@ import { SessionExpiredError } from "../../../core/src/errors/session-expired-er
 import { TimeoutError } from "../../../core/src/errors/timeout-error.ts";
 import { ToolError } from "../../../core/src/errors/tool-error.ts";
 import { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
-import { isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
+import { isDoubtful, toUpstreamError } from "./failure.ts";
 
 const secret = "s3cret";
 const url = `https://user:${secret}@host/mcp?key=${secret}`;
