@@ -19,7 +19,7 @@ export interface QuestionHandlers {
   /** Asks the user to fill in a form. `params` has `message` and `requestedSchema`. */
   readonly elicit?: (params: AskParams, signal: AbortSignal) => Elicited | Promise<Elicited>;
   /** Asks the user to visit a page; show the whole URL first, and never fetch it. */
-  readonly elicitUrl?: (params: AskParams, signal: AbortSignal) => Elicited | Promise<Elicited>;
+  readonly elicitUrl?: (params: AskParams, signal: AbortSignal) => Awaitable<Pick<Elicited, "action">>;
   /** Has the model write something. */
   readonly sample?: (params: AskParams, signal: AbortSignal) => Sampled | Promise<Sampled>;
   /** The folders the user is working in. */
