@@ -1,5 +1,6 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -9,14 +10,16 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { findExposed } from "../packages/junctor/src/cli/config/config-place.ts";
 import { invocation } from "../packages/junctor/src/cli/terminal/invocation.ts";
 import { parseConfig } from "../packages/junctor/src/config/parse-config.ts";
-import { root } from "./source-graph.ts";
+// @ts-expect-error -- it is JavaScript, for scripts too
+import { toHeadingId } from "../scripts/heading-id.mjs";
+import { published, root } from "./source-graph.ts";
 import { bin } from "./support/junctor-bin.ts";
-import { type CodeBlock, parseCodeBlocks, parseSessions } from "./support/markdown.ts";
+import { type CodeBlock, parseCodeBlocks, parseHeadings, parseSessions } from "./support/markdown.ts";
 
 // The pages run: every block that names a file is one, every program prints the `text` block below it, and every
 // `console` block shows what its commands print.
@@ -30,6 +33,13 @@ symlinkSync(join(root, "node_modules/@junctor"), join(folder, "node_modules/@jun
 symlinkSync(join(root, "node_modules/zod"), join(folder, "node_modules/zod"), "junction");
 
 const guides = readdirSync(join(root, "docs/guides")).map((file) => `docs/guides/${file}`);
+const toId = toHeadingId as (text: string) => string;
+const headings = new Map<string, ReadonlySet<string>>();
+const publicNames = ["junctor", "server", "client"].flatMap((name) =>
+  readFileSync(join(root, `test/public-names/${name}.txt`), "utf8")
+    .trim()
+    .split("\n"),
+);
 // Transcripts of servers from npm or of sign-ins, and files of other programs: none of them are here.
 const runnable = guides.filter(
   (page) =>
@@ -74,12 +84,13 @@ test("the server of the README has ten lines", () => {
   expect(lines.length).toBeLessThanOrEqual(10);
 });
 
-const docs = ["docs", "docs/decisions", "docs/evidence", "docs/reference"].flatMap((place) =>
-  readdirSync(join(root, place)).flatMap((file) => (file.endsWith(".md") ? [`${place}/${file}`] : [])),
-);
-const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", ...docs, ...guides];
+const docs = readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
+  .filter((file) => file.endsWith(".md"))
+  .map((file) => `docs/${file.replaceAll("\\", "/")}`);
+const pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "proof/README.md", ...docs];
+const packagePages = published.map((name) => `packages/${name}/README.md`);
 
-test("no config of a page lets a server write the config", () => {
+test("every config of a page is valid, and lets no server write it", () => {
   // Beside the config, where servers are started as well.
   const file = join(process.cwd(), "package.json");
   const envOf = (code: string): { readonly [name: string]: string } =>
@@ -88,23 +99,89 @@ test("no config of a page lets a server write the config", () => {
     );
   const configs = pages.flatMap((page) =>
     parseCodeBlocks(readFileSync(join(root, page), "utf8"))
-      .filter(({ language, code }) => /^jsonc?$/.test(language) && code.includes('"mcpServers"'))
-      .map(({ code }) => ({ page, config: parseConfig(code, { file, env: envOf(code) }) })),
+      .filter(
+        ({ language, code }) =>
+          language === "json" && /^ *(?:\{ *)?"(?:mcpServers|servers|junctor)": \{/m.test(code),
+      )
+      .map(({ code }) => ({ page, config: parseConfig(withServers(code), { file, env: envOf(code) }) })),
   );
-  expect(configs.length).toBeGreaterThan(3);
+  expect(configs.length).toBeGreaterThan(12);
   for (const { page, config } of configs) expect([page, ...findExposed(file, config)]).toEqual([page]);
 });
 
-describe("every page names files that exist", () => {
-  test.each(pages)("%s", (page) => {
+describe("every link of a page leads to a file that exists, and to a heading of it", () => {
+  test.each([...pages, ...packagePages])("%s", (page) => {
     const text = readFileSync(join(root, page), "utf8");
-    const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, link = ""]) =>
-      join(page, "..", link),
-    );
+    const links = [...text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].map(([, path = "", id]) => ({
+      file: path === "" ? page : posix.join(posix.dirname(page), path),
+      id,
+    }));
     const sources = [...text.matchAll(/`((?:packages|proof|test|scripts)\/[\w./-]+\.(?:ts|mjs|json))`/g)].map(
-      ([, path = ""]) => path,
+      ([, file = ""]) => ({ file, id: undefined }),
     );
-    expect([...links, ...sources].filter((path) => !exists(join(root, path)))).toEqual([]);
+    const dead = [...links, ...sources].filter(
+      ({ file, id }) => !existsSync(join(root, file)) || (id !== undefined && !headingsOf(file).has(id)),
+    );
+    expect(dead).toEqual([]);
+  });
+});
+
+describe("every program of a page that is not run compiles", () => {
+  // Parts of programs: what they leave out.
+  const given = [
+    "ask",
+    "askUserToVisit",
+    "client",
+    "confirm",
+    "info",
+    "model",
+    "registry",
+    "server",
+    "target",
+    "tryAgainLater",
+  ];
+  const program = (code: string): string => {
+    const isWhole = code.includes("import ");
+    const imports = publicNames.filter((name) => !isWhole && new RegExp(`\\b${name}\\b`).test(code));
+    const declared = given.filter(
+      (name) => !new RegExp(`(?:const|using) ${name}\\b|import [^;]*\\b${name}\\b`).test(code),
+    );
+    return `import { ${imports.join(", ")} } from "junctor";\ndeclare const ${declared.map((name) => `${name}: any`).join(", ")};\n${code}`;
+  };
+  const parts = [...guides, ...packagePages, "docs/reference/errors.md"].flatMap((page) =>
+    parseCodeBlocks(readFileSync(join(root, page), "utf8"))
+      .filter(({ language, file }) => file === undefined && (language === "js" || language === "ts"))
+      .map(({ code }, at) => ({ name: `${page.replaceAll(/[/.]/g, "-")}-${at}.mts`, code: program(code) })),
+  );
+
+  test(`there are ${parts.length} of them`, () => {
+    expect(parts.length).toBeGreaterThan(5);
+    for (const { name, code } of parts) writeFileSync(join(folder, name), code);
+    const flags = [
+      "--noEmit",
+      "--strict",
+      "false",
+      "--skipLibCheck",
+      "--module",
+      "nodenext",
+      "--target",
+      "es2023",
+    ];
+    const types = [
+      "--lib",
+      "es2023,esnext.disposable,dom",
+      "--typeRoots",
+      join(root, "node_modules/@types"),
+      "--types",
+      "node",
+    ];
+    const tsc = join(root, "node_modules/typescript/bin/tsc");
+    const names = parts.map(({ name }) => name);
+    const { stdout } = spawnSync(process.execPath, [tsc, ...flags, ...types, ...names], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    expect(stdout).toBe("");
   });
 });
 
@@ -133,7 +210,7 @@ describe("every guide says how its commands are typed where junctor is not in th
 
 test("the index of the docs links every page, and the README links the index", () => {
   const index = readFileSync(join(root, "docs/README.md"), "utf8");
-  const linked = pages.filter((page) => page.startsWith("docs/") && !/README|decisions\//.test(page));
+  const linked = pages.filter((page) => page.startsWith("docs/") && !/README/.test(page));
   expect(linked.filter((page) => !index.includes(`](${page.slice("docs/".length)})`))).toEqual([]);
   expect(readFileSync(join(root, "README.md"), "utf8")).toContain("](docs/README.md");
 });
@@ -203,11 +280,31 @@ function splitWords(command: string): readonly string[] {
   );
 }
 
-function exists(path: string): boolean {
-  try {
-    readdirSync(path);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ENOTDIR";
+/** The ids of a page's headings. */
+function headingsOf(file: string): ReadonlySet<string> {
+  const known = headings.get(file);
+  if (known !== undefined) return known;
+  const text = readFileSync(join(root, file), "utf8");
+  const ids = new Set([...text.matchAll(/<a id="([^"]+)">/g)].map(([, id = ""]) => id));
+  for (const heading of parseHeadings(text)) {
+    const id = toId(heading);
+    let free = id;
+    for (let n = 1; ids.has(free); n++) free = `${id}-${n}`;
+    ids.add(free);
   }
+  headings.set(file, ids);
+  return ids;
+}
+
+/** A config with the servers that its section `junctor` has settings for. */
+function withServers(code: string): string {
+  const { junctor } = JSON.parse(code.replace(/^\/\/.*\n/, "")) as {
+    readonly junctor?: { readonly servers?: object };
+  };
+  if (/"(?:mcpServers|servers)": \{/.test(code.replace(/"junctor"[^]*/, ""))) return code;
+  const names = Object.keys(junctor?.servers ?? {});
+  return JSON.stringify({
+    mcpServers: Object.fromEntries(names.map((name) => [name, { url: "https://a.example" }])),
+    junctor,
+  });
 }

@@ -15,6 +15,13 @@ export function parseCodeBlocks(markdown: string): readonly CodeBlock[] {
   }));
 }
 
+/** The headings of a Markdown text, as they read. */
+export function parseHeadings(markdown: string): readonly string[] {
+  return [...markdown.replaceAll(/^```.*?^```$/gms, "").matchAll(/^#{1,6} (.+)$/gm)].map(([, text = ""]) =>
+    text.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1"),
+  );
+}
+
 /** A command of a `console` block, and what it prints. */
 export interface Session {
   readonly command: string;
