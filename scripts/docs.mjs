@@ -1,19 +1,39 @@
-// `npm run docs`: writes the pages that are generated, builds docs/ into a static site in site/dist, and serves it on
+// `npm run docs`: writes what is generated of docs/, builds docs/ into a static site in site/dist, and serves it on
 // http://127.0.0.1:4173. `-- --build` only builds; it fails where VitePress warns of anything.
 
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import {
+  copyFileSync,
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:http";
+import { basename, dirname, extname, join } from "node:path";
 import { installIn, reportSetupError, root, setup, SetupError } from "./setup.mjs";
 import { sitePages } from "./site-pages.mjs";
 
 const site = join(root, "site");
+const types = {
+  ".css": "text/css",
+  ".html": "text/html",
+  ".js": "text/javascript",
+  ".json": "application/json",
+  ".png": "image/png",
+  ".svg": "image/svg+xml",
+  ".woff2": "font/woff2",
+};
 const vitepress = join(site, "node_modules/vitepress/bin/vitepress.js");
 
 try {
   setup();
   installIn("site");
-  for (const writer of ["errors-doc", "api-doc"]) run(join(root, `scripts/${writer}.mjs`));
+  for (const writer of ["picture", "errors-doc", "api-doc"]) run(join(root, `scripts/${writer}.mjs`));
   copyPages();
   build();
   if (!process.argv.includes("--build")) serve();
@@ -60,8 +80,16 @@ function build() {
 }
 
 function serve() {
-  const args = [vitepress, "preview", ".", "--port", "4173"];
-  process.exitCode = spawnSync(process.execPath, args, { cwd: site, stdio: "inherit" }).status ?? 1;
+  const folder = join(site, "dist");
+  const server = createServer((request, response) => {
+    const { pathname } = new URL(request.url, "http://localhost");
+    const file = join(folder, pathname.endsWith("/") ? `${pathname}index.html` : pathname);
+    const isThere = file.startsWith(folder) && existsSync(file) && statSync(file).isFile();
+    const type = types[extname(file)] ?? "text/plain";
+    response.writeHead(isThere ? 200 : 404, { "content-type": isThere ? type : "text/html" });
+    createReadStream(isThere ? file : join(folder, "404.html")).pipe(response);
+  });
+  server.listen(4173, "127.0.0.1", () => console.log("Open http://127.0.0.1:4173/ (Ctrl-C stops it)"));
 }
 
 function run(script) {
