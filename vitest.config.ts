@@ -5,7 +5,9 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { sourceAlias } from "./scripts/source-alias.mjs";
 
 // Tests of the source itself, which take a second each.
-const ofSource = ["doors", "exports", "option-keys"].map((name) => `test/${name}.test.ts`);
+const ofSource = ["doors", "errors", "exports", "option-keys", "reference"].map(
+  (name) => `test/${name}.test.ts`,
+);
 const unit = "packages/*/src/**/*.test.ts";
 const slow = "{packages/*/src,test}/**/*.slow.test.ts";
 

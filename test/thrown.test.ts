@@ -1,9 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { NotFoundError } from "../packages/core/src/errors/not-found-error.ts";
-import { RpcError } from "../packages/core/src/errors/rpc-error.ts";
-import { ToolError } from "../packages/core/src/errors/tool-error.ts";
-import { UpstreamError } from "../packages/core/src/errors/upstream-error.ts";
+import { NotFoundError, RpcError, ToolError, UpstreamError } from "../packages/core/src/errors/index.ts";
 import { legacyRevisions, type Revision } from "../packages/core/src/mcp/revision.ts";
 import type { Server } from "../packages/core/src/mcp/server.ts";
 import type { OldProvider } from "../packages/core/src/provider/old.ts";

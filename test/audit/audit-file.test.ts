@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { AuditError } from "../../packages/core/src/errors/audit-error.ts";
+import { AuditError } from "../../packages/core/src/errors/index.ts";
 import type { AuditRecord } from "../../packages/core/src/provider/audit.ts";
 import { openAuditFile } from "../../packages/junctor/src/audit/audit-file.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import type { QuestionHandlers } from "../../packages/client/src/client/handlers.ts";
-import { RpcError } from "../../packages/core/src/errors/rpc-error.ts";
+import { RpcError } from "../../packages/core/src/errors/index.ts";
 import type { ToolResult } from "../../packages/core/src/mcp/types.ts";
 import { type Front, startFront } from "./support/front.ts";
 import { type AskingUpstream, type EraName, startUpstream, type Way } from "./support/upstream.ts";

@@ -1,7 +1,7 @@
 // Servers whose state is large. The upstream seals its own, and ours goes around that.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { RpcError } from "../../packages/core/src/errors/rpc-error.ts";
+import { RpcError } from "../../packages/core/src/errors/index.ts";
 import { type HttpFront, startHttpFront } from "./support/front.ts";
 import { type AskingUpstream, startUpstream } from "./support/upstream.ts";
 

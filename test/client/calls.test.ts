@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
-import { ToolError } from "../../packages/core/src/errors/tool-error.ts";
-import { ValidationError } from "../../packages/core/src/errors/validation-error.ts";
+import { ToolError, ValidationError } from "../../packages/core/src/errors/index.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";

@@ -4,7 +4,7 @@ import type { ChildCommand } from "../../packages/client/src/child/child-command
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
 import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
-import { ConnectError } from "../../packages/core/src/errors/connect-error.ts";
+import { ConnectError } from "../../packages/core/src/errors/index.ts";
 import { isAlive } from "../support/processes.ts";
 
 const pathOf = (name: string): string =>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
 import { createDeferred } from "../../packages/core/src/async/deferred.ts";
-import { RpcError } from "../../packages/core/src/errors/rpc-error.ts";
+import { RpcError } from "../../packages/core/src/errors/index.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
 import type { Answers, OldProvider } from "../../packages/core/src/provider/old.ts";

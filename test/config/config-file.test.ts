@@ -3,7 +3,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { ConfigError } from "../../packages/core/src/errors/config-error.ts";
+import { ConfigError } from "../../packages/core/src/errors/index.ts";
 import {
   parseConfigFile,
   readConfig,

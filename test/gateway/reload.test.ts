@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ConfigError } from "../../packages/core/src/errors/config-error.ts";
+import { ConfigError } from "../../packages/core/src/errors/index.ts";
 import { isAlive } from "../support/processes.ts";
 import { connectTo, dialects, type GatewayClient, textOf } from "./support/clients.ts";
 import { startTestGateway } from "./support/gateway.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ConfigError } from "../../packages/core/src/errors/config-error.ts";
+import { ConfigError } from "../../packages/core/src/errors/index.ts";
 import { loadMiddleware } from "../../packages/junctor/src/gateway/user-middleware.ts";
 
 let folder = "";

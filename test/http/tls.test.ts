@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { afterEach, describe, expect, test } from "vitest";
-import { TlsError } from "../../packages/core/src/errors/tls-error.ts";
+import { TlsError } from "../../packages/core/src/errors/index.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { acceptTokens } from "../../packages/junctor/src/tokens/accept-tokens.ts";

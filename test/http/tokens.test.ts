@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ScopeError } from "../../packages/core/src/errors/scope-error.ts";
+import { ScopeError } from "../../packages/core/src/errors/index.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { acceptTokens } from "../../packages/junctor/src/tokens/accept-tokens.ts";
 import type { Authenticate } from "../../packages/server/src/http/authenticate.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compose } from "../../packages/core/src/compose/compose.ts";
-import { ToolError } from "../../packages/core/src/errors/tool-error.ts";
+import { ToolError } from "../../packages/core/src/errors/index.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";

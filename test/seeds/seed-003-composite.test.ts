@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { compose, type ComposeOptions } from "../../packages/core/src/compose/compose.ts";
-import { NotFoundError } from "../../packages/core/src/errors/not-found-error.ts";
-import { RpcError } from "../../packages/core/src/errors/rpc-error.ts";
+import { NotFoundError, RpcError } from "../../packages/core/src/errors/index.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import type { OldProvider } from "../../packages/core/src/provider/old.ts";

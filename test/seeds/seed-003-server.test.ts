@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { PassThrough } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { compose } from "../../packages/core/src/compose/compose.ts";
-import { ToolError } from "../../packages/core/src/errors/tool-error.ts";
+import { ToolError } from "../../packages/core/src/errors/index.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import type { Server } from "../../packages/core/src/mcp/server.ts";
 import type { ToolResult } from "../../packages/core/src/mcp/types.ts";

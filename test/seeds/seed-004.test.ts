@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { describe, expect, test } from "vitest";
-import { ToolError } from "../../packages/core/src/errors/tool-error.ts";
+import { ToolError } from "../../packages/core/src/errors/index.ts";
 import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 import { createServer, type ServerOptions } from "../../packages/server/src/wire/server.ts";
 import { type Answer, converseInitialized, request } from "./line-client.ts";

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { SkillError } from "../../packages/core/src/errors/skill-error.ts";
+import { SkillError } from "../../packages/core/src/errors/index.ts";
 import { readFrontMatter } from "../../packages/core/src/mcp/front-matter.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { loadSkills } from "../../packages/server/src/skills/load-skills.ts";

@@ -1,7 +1,6 @@
 import type { Client } from "../../packages/client/src/client/client.ts";
 import type { Backoff } from "../../packages/core/src/async/backoff.ts";
-import { ClosedError } from "../../packages/core/src/errors/closed-error.ts";
-import type { UpstreamError } from "../../packages/core/src/errors/upstream-error.ts";
+import { ClosedError, type UpstreamError } from "../../packages/core/src/errors/index.ts";
 import { createVirtualClock, type VirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import {
   Connection,

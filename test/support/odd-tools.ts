@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ToolError } from "../../packages/core/src/errors/tool-error.ts";
+import { ToolError } from "../../packages/core/src/errors/index.ts";
 import { elicit, elicitUrl } from "../../packages/core/src/mcp/question.ts";
 import type { Question } from "../../packages/core/src/mcp/types.ts";
 import { inputRequired } from "../../packages/core/src/provider/ask.ts";

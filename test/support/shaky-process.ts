@@ -1,5 +1,5 @@
 import type { Clock } from "../../packages/core/src/async/clock.ts";
-import { StoreError } from "../../packages/core/src/errors/store-error.ts";
+import { StoreError } from "../../packages/core/src/errors/index.ts";
 import type { ClusterStore } from "../../packages/junctor/src/cluster/store.ts";
 
 /** A process that can be stopped and woken, with a clock that may run fast or slow and a bad way to the store. */

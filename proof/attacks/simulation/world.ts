@@ -2,7 +2,7 @@ import type { Client } from "../../../packages/client/src/client/client.ts";
 import { createClient } from "../../../packages/client/src/client/client.ts";
 import type { ConnectOptions } from "../../../packages/client/src/client/connect.ts";
 import { createChannelLink } from "../../../packages/core/src/channel/channel-link.ts";
-import { ConnectError } from "../../../packages/core/src/errors/connect-error.ts";
+import { ConnectError } from "../../../packages/core/src/errors/index.ts";
 import { createSeal } from "../../../packages/core/src/mcp/seal.ts";
 import { Parking } from "../../../packages/junctor/src/bridge/parking.ts";
 import type { ServerConfig } from "../../../packages/junctor/src/config/config.ts";

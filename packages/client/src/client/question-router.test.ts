@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { fromSignal } from "../../../core/src/async/cancellation.ts";
-import type { RpcError } from "../../../core/src/errors/rpc-error.ts";
-import type { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
+import type { RpcError, UpstreamError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Question } from "../../../core/src/mcp/types.ts";
 import type { AskCaller } from "../../../core/src/provider/context.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
-import { NotFoundError } from "../../../core/src/errors/not-found-error.ts";
+import { NotFoundError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Skill } from "../../../core/src/mcp/skill.ts";
 import { type CallContext, createCallContext } from "../../../core/src/provider/context.ts";

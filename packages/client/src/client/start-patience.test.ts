@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ConnectError } from "../../../core/src/errors/connect-error.ts";
+import type { ConnectError } from "../../../core/src/errors/index.ts";
 import type { StartProgress } from "../../../core/src/mcp/link.ts";
 import { type VirtualClock, createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { watchStart } from "./initialize.ts";

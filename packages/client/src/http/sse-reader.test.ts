@@ -3,7 +3,7 @@ import { createParser } from "eventsource-parser";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
-import { RpcError } from "../../../core/src/errors/rpc-error.ts";
+import { RpcError } from "../../../core/src/errors/index.ts";
 import { SseReader } from "./sse-reader.ts";
 
 interface Reading {

@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { AbortedError } from "../errors/aborted-error.ts";
+import { AbortedError } from "../errors/index.ts";
 import type { Clock } from "./clock.ts";
 import { type Deadline, Deadlines, type TimeLimits } from "./deadline.ts";
 

@@ -3,7 +3,7 @@ import { createCompletionRegistry } from "../../../server/src/registry/completio
 import { createPromptRegistry, type PromptRegistry } from "../../../server/src/registry/prompts.ts";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
 import { createResourceRegistry, type ResourceRegistry } from "../../../server/src/registry/resources.ts";
-import { NotFoundError } from "../errors/not-found-error.ts";
+import { NotFoundError } from "../errors/index.ts";
 import { fromFacets } from "../provider/adapters.ts";
 import { createChanges } from "../provider/changes.ts";
 import { createCallContext } from "../provider/context.ts";

@@ -1,10 +1,6 @@
 import { expect, test } from "vitest";
-import { ClosedError } from "./closed-error.ts";
-import { ConnectError } from "./connect-error.ts";
 import { failureCodeOf } from "./failure-code.ts";
-import { HttpError } from "./http-error.ts";
-import { RpcError } from "./rpc-error.ts";
-import { TimeoutError } from "./timeout-error.ts";
+import { ClosedError, ConnectError, HttpError, RpcError, TimeoutError } from "./index.ts";
 
 const system = (code: string): Error => Object.assign(new Error(code), { code });
 const closedBy = (code: string): ClosedError => new ClosedError("not_sent", "…", { cause: system(code) });

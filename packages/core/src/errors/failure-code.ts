@@ -1,9 +1,12 @@
-import { AuthorizationError } from "./authorization-error.ts";
-import { ClosedError } from "./closed-error.ts";
-import { ConnectError, type ConnectKind } from "./connect-error.ts";
-import { HttpError } from "./http-error.ts";
-import { RpcError } from "./rpc-error.ts";
-import { TimeoutError } from "./timeout-error.ts";
+import {
+  AuthorizationError,
+  ClosedError,
+  ConnectError,
+  type ConnectKind,
+  HttpError,
+  TimeoutError,
+} from "./request-errors.ts";
+import { RpcError } from "./wire-errors.ts";
 
 /** Why a server cannot be used, for programs that advise a person. `other`: only the message says it. */
 export type FailureCode =

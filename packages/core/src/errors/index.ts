@@ -1,25 +1,47 @@
-export { AbortedError } from "./aborted-error.ts";
-export { AuditError } from "./audit-error.ts";
-export { AuthorizationError, type BearerChallenge } from "./authorization-error.ts";
-export { BindError } from "./bind-error.ts";
-export { ClosedError } from "./closed-error.ts";
-export { ConfigError, type ConfigIssue } from "./config-error.ts";
-export { ConnectError, type ConnectKind } from "./connect-error.ts";
-export type { Delivery } from "./delivery.ts";
+import type * as table from "./table.ts";
+
+export { type Delivery, BrandedError } from "./branded-error.ts";
+export {
+  JsonError,
+  type JsonErrorCode,
+  SchemaError,
+  SealError,
+  SkillError,
+  UriTemplateError,
+} from "./definition-errors.ts";
 export { type FailureCode, failureCodeOf, systemCodeOf } from "./failure-code.ts";
-export { HttpError } from "./http-error.ts";
-export { JsonError, type JsonErrorCode } from "./json-error.ts";
-export { type Missing, NotFoundError } from "./not-found-error.ts";
-export { rpcCodes, RpcError } from "./rpc-error.ts";
-export { SchemaError } from "./schema-error.ts";
-export { ScopeError } from "./scope-error.ts";
-export { SealError } from "./seal-error.ts";
-export { SessionExpiredError } from "./session-expired-error.ts";
-export { SkillError } from "./skill-error.ts";
-export { StoreError } from "./store-error.ts";
-export { TimeoutError } from "./timeout-error.ts";
-export { TlsError } from "./tls-error.ts";
-export { ToolError, type ToolErrorCode } from "./tool-error.ts";
-export { UpstreamError, type UpstreamReason } from "./upstream-error.ts";
-export { UriTemplateError } from "./uri-template-error.ts";
-export { ValidationError } from "./validation-error.ts";
+export {
+  AbortedError,
+  AuthorizationError,
+  type BearerChallenge,
+  ClosedError,
+  ConnectError,
+  type ConnectKind,
+  HttpError,
+  SessionExpiredError,
+  TimeoutError,
+  UpstreamError,
+  type UpstreamReason,
+  ValidationError,
+} from "./request-errors.ts";
+export {
+  AuditError,
+  BindError,
+  ConfigError,
+  type ConfigIssue,
+  StoreError,
+  TlsError,
+} from "./setup-errors.ts";
+export {
+  type Missing,
+  NotFoundError,
+  rpcCodes,
+  RpcError,
+  ScopeError,
+  ToolError,
+  type ToolErrorCode,
+  type RpcErrorCode,
+} from "./wire-errors.ts";
+export { crossingOf, loadErrorEntries, toStatus } from "./crossing.ts";
+export type { ErrorEntry } from "./catalogue.ts";
+export type ErrorTable = typeof table;

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { jsonText, seededCallTexts } from "../../../../test/support/arbitrary-json.ts";
 import { runs } from "../../../../test/support/runs.ts";
-import { JsonError } from "../errors/json-error.ts";
+import { JsonError } from "../errors/index.ts";
 import { type Index, scan } from "./scan.ts";
 import { defineShape, lenient, type Shape } from "./shape.ts";
 

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { jsonText } from "../../../../test/support/arbitrary-json.ts";
 import { runs } from "../../../../test/support/runs.ts";
-import { JsonError } from "../errors/json-error.ts";
+import { JsonError } from "../errors/index.ts";
 import { RawJson } from "./raw.ts";
 import { scan } from "./scan.ts";
 import { defineShape } from "./shape.ts";

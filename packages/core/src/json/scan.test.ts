@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { jsonText, seededJsonTexts } from "../../../../test/support/arbitrary-json.ts";
 import { runs } from "../../../../test/support/runs.ts";
-import { JsonError, type JsonErrorCode } from "../errors/json-error.ts";
+import { JsonError, type JsonErrorCode } from "../errors/index.ts";
 import { scan, scanElements } from "./scan.ts";
 import { defineShape } from "./shape.ts";
 

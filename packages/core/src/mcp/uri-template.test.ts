@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { UriTemplateError } from "../errors/uri-template-error.ts";
+import { UriTemplateError } from "../errors/index.ts";
 import { parseUriTemplate } from "./uri-template.ts";
 
 describe("expanding", () => {

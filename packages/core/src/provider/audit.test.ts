@@ -72,13 +72,13 @@ describe("each call leaves one record", () => {
       "does not fit",
       () => good,
       { key: 5 },
-      { outcome: "refused", code: "client.validation", delivery: "not_sent", bytesSent: 0 },
+      { outcome: "refused", code: "client.invalid_arguments", delivery: "not_sent", bytesSent: 0 },
     ],
     [
       "brings what does not fit",
       () => complete(text("?")),
       {},
-      { outcome: "client.validation", delivery: "answered" },
+      { outcome: "client.invalid_output", delivery: "answered" },
     ],
   ])("that %s", async (_, call, args, expected) => {
     const { client, records } = await meet(call);

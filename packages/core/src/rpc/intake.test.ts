@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { createDeferred } from "../async/deferred.ts";
-import { ClosedError } from "../errors/closed-error.ts";
+import { ClosedError } from "../errors/index.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Channel, Incoming } from "./channel.ts";
 import type { Handler } from "./inbound.ts";

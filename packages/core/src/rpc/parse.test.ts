@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { growthOf } from "../../../../test/support/growth.ts";
 import { runs } from "../../../../test/support/runs.ts";
-import type { JsonError } from "../errors/json-error.ts";
+import type { JsonError } from "../errors/index.ts";
 import { Pieced } from "../json/pieced.ts";
 import { messageShape } from "../mcp/shape.ts";
 import type { Batch, Invalid } from "./channel.ts";

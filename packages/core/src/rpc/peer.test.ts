@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createRawWire, type RawWire } from "../../../../test/support/raw-wire.ts";
 import { createDeferred, type Deferred } from "../async/deferred.ts";
-import { ClosedError } from "../errors/closed-error.ts";
-import { RpcError } from "../errors/rpc-error.ts";
+import { ClosedError, RpcError } from "../errors/index.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Handler, PeerContext } from "./inbound.ts";
 import { Peer, type PeerOptions } from "./peer.ts";

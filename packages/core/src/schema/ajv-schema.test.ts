@@ -2,7 +2,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import { type JsonSchema, type Schema, toSchema } from "../../../server/src/registry/schema.ts";
-import type { SchemaError } from "../errors/schema-error.ts";
+import type { SchemaError } from "../errors/index.ts";
 import { surveySchema } from "./survey.ts";
 import { defaultSchemaLimits, type SchemaLimits } from "./types.ts";
 

@@ -1,12 +1,15 @@
 import type { IncomingMessage } from "node:http";
-import { JsonError } from "@junctor/core/errors";
+import { BrandedError, type ErrorTable, JsonError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import { nearest } from "@junctor/core/options";
 import { isJson, readNodeBody } from "@junctor/server/internal";
 import type { AnyShape, ApiSchema, Shape } from "./shape.ts";
 
-/** The codes of the admin API, and their HTTP statuses. */
-export const adminStatuses = {
+type Rows = ErrorTable["adminError"]["codes"];
+type AdminErrorCode = keyof Rows;
+
+/** The HTTP statuses of errors, as in their table, whose text is not loaded until somebody asks. */
+export const adminStatuses: { readonly [Code in AdminErrorCode]: Rows[Code]["status"] } = {
   "admin.bad_request": 400,
   "admin.no_key": 401,
   "admin.forbidden": 403,
@@ -16,12 +19,12 @@ export const adminStatuses = {
   "admin.too_large": 413,
   "admin.not_json": 415,
   "admin.too_many": 429,
-} as const;
-
-type AdminErrorCode = keyof typeof adminStatuses;
+};
 
 /** A request to the admin API that is refused. The message says what to do. */
-export class AdminError extends Error {
+export class AdminError extends BrandedError {
+  protected static override readonly brand = "AdminError";
+
   override readonly name = "AdminError";
   readonly code: AdminErrorCode;
 

@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { BrandedError } from "@junctor/core/errors";
 
 /** Where the daemon of one config is found. */
 export interface RunPlace {
@@ -35,7 +36,9 @@ export function userConfig(): string {
 }
 
 /** A folder or key at which no daemon can be met safely. */
-class RunFolderError extends Error {
+class RunFolderError extends BrandedError {
+  protected static override readonly brand = "RunFolderError";
+
   override readonly name = "RunFolderError";
   readonly code = "cli.run_folder";
 }

@@ -1,7 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { RpcError } from "../../../core/src/errors/rpc-error.ts";
-import { ToolError } from "../../../core/src/errors/tool-error.ts";
-import { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
+import { RpcError, ToolError, UpstreamError } from "../../../core/src/errors/index.ts";
 import { extensionIds } from "../../../core/src/mcp/extension.ts";
 import type { Revision } from "../../../core/src/mcp/revision.ts";
 import type { ClientCapabilities } from "../../../core/src/mcp/types.ts";

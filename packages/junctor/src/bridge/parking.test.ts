@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createDeferred, type Deferred } from "../../../core/src/async/deferred.ts";
-import { ToolError } from "../../../core/src/errors/tool-error.ts";
+import { ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Question } from "../../../core/src/mcp/types.ts";
 import { type CallContext, createCallContext } from "../../../core/src/provider/context.ts";

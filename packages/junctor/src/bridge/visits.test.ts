@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { RpcError } from "../../../core/src/errors/rpc-error.ts";
-import { ToolError } from "../../../core/src/errors/tool-error.ts";
+import { RpcError, ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { ClientCapabilities } from "../../../core/src/mcp/types.ts";
 import { toVisits } from "./caller-error.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Client } from "../../../client/src/client/client.ts";
-import { StoreError } from "../../../core/src/errors/store-error.ts";
+import { StoreError } from "../../../core/src/errors/index.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import { joinCluster } from "./join-cluster.ts";
 import { createMemoryClusterStore } from "./memory-store.ts";

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { growthOf } from "../../../../test/support/growth.ts";
 import { runs } from "../../../../test/support/runs.ts";
-import { ConfigError, type ConfigIssue } from "../../../core/src/errors/config-error.ts";
+import { ConfigError, type ConfigIssue } from "../../../core/src/errors/index.ts";
 import { createFindings, type Findings } from "./findings.ts";
 import { parseJsonc } from "./jsonc.ts";
 

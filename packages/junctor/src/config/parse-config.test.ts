@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { ConfigError } from "../../../core/src/errors/config-error.ts";
+import { ConfigError } from "../../../core/src/errors/index.ts";
 import { placementOf } from "./cluster-settings.ts";
 import type { GatewayConfig, ServerLaunch } from "./config.ts";
 import { parseConfig, parseConfigValue } from "./parse-config.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ConfigError } from "../../../core/src/errors/config-error.ts";
+import { ConfigError } from "../../../core/src/errors/index.ts";
 import { parseConfig, parseConfigValue } from "./parse-config.ts";
 
 const section = (text: string): string => `{ "mcpServers": { "x": { "command": "a" } }, "junctor": ${text} }`;

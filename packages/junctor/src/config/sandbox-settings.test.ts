@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ConfigError } from "../../../core/src/errors/config-error.ts";
+import { ConfigError } from "../../../core/src/errors/index.ts";
 import type { GatewayConfig } from "./config.ts";
 import { parseConfigValue } from "./parse-config.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ConfigError } from "../../../core/src/errors/config-error.ts";
+import { ConfigError } from "../../../core/src/errors/index.ts";
 import { parseConfig } from "./parse-config.ts";
 
 // Every wrong config, and the one thing that is said about it.

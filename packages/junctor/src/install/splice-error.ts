@@ -1,5 +1,8 @@
+import { BrandedError } from "@junctor/core/errors";
 /** A file of a client that is left as it is, because it cannot be read or edited safely. */
-export class SpliceError extends Error {
+export class SpliceError extends BrandedError {
+  protected static override readonly brand = "SpliceError";
+
   override readonly name = "SpliceError";
   readonly code = "cli.splice";
   readonly file: string;

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
 import { allowAll } from "../../../core/src/compose/view.ts";
-import { ConfigError } from "../../../core/src/errors/config-error.ts";
+import { ConfigError } from "../../../core/src/errors/index.ts";
 import type { Caller } from "../../../core/src/mcp/caller.ts";
 import { toAgreedPart } from "../config/agreed-part.ts";
 import type { GatewayConfig } from "../config/config.ts";

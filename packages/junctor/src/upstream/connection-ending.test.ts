@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createFakeOpener, turn } from "../../../../test/support/fake-client.ts";
 import { createMadeConnection, gone, never, settle } from "../../../../test/support/made-connection.ts";
-import { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
+import { UpstreamError } from "../../../core/src/errors/index.ts";
 
 describe("resting", () => {
   test("it ends, and is started again when it is needed", async () => {

@@ -1,9 +1,6 @@
 import { expect, test } from "vitest";
 import { createFakeOpener, turn } from "../../../../test/support/fake-client.ts";
-import { ClosedError } from "../../../core/src/errors/closed-error.ts";
-import { ConnectError } from "../../../core/src/errors/connect-error.ts";
-import { HttpError } from "../../../core/src/errors/http-error.ts";
-import { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
+import { ClosedError, ConnectError, HttpError, UpstreamError } from "../../../core/src/errors/index.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import { Connection } from "./connection.ts";
 import { StartGate } from "./starts.ts";

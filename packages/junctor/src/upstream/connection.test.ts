@@ -7,12 +7,14 @@ import {
   never,
   settle,
 } from "../../../../test/support/made-connection.ts";
-import { ClosedError } from "../../../core/src/errors/closed-error.ts";
-import { ConnectError } from "../../../core/src/errors/connect-error.ts";
-import { HttpError } from "../../../core/src/errors/http-error.ts";
-import { RpcError } from "../../../core/src/errors/rpc-error.ts";
-import { TimeoutError } from "../../../core/src/errors/timeout-error.ts";
-import { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
+import {
+  ClosedError,
+  ConnectError,
+  HttpError,
+  RpcError,
+  TimeoutError,
+  UpstreamError,
+} from "../../../core/src/errors/index.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import { StartGate } from "./starts.ts";
 

@@ -1,14 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { AbortedError } from "../../../core/src/errors/aborted-error.ts";
-import { ClosedError } from "../../../core/src/errors/closed-error.ts";
-import { ConnectError } from "../../../core/src/errors/connect-error.ts";
-import { HttpError } from "../../../core/src/errors/http-error.ts";
-import { NotFoundError } from "../../../core/src/errors/not-found-error.ts";
-import { RpcError } from "../../../core/src/errors/rpc-error.ts";
-import { SessionExpiredError } from "../../../core/src/errors/session-expired-error.ts";
-import { TimeoutError } from "../../../core/src/errors/timeout-error.ts";
-import { ToolError } from "../../../core/src/errors/tool-error.ts";
-import { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
+import {
+  AbortedError,
+  ClosedError,
+  ConnectError,
+  HttpError,
+  NotFoundError,
+  RpcError,
+  SessionExpiredError,
+  TimeoutError,
+  ToolError,
+  UpstreamError,
+} from "../../../core/src/errors/index.ts";
 import { isDoubtful, toUpstreamError } from "./failure.ts";
 
 const secret = "s3cret";

@@ -1,8 +1,5 @@
 import { expect, test } from "vitest";
-import { ClosedError } from "../../../core/src/errors/closed-error.ts";
-import { ConnectError } from "../../../core/src/errors/connect-error.ts";
-import { HttpError } from "../../../core/src/errors/http-error.ts";
-import { RpcError } from "../../../core/src/errors/rpc-error.ts";
+import { ClosedError, ConnectError, HttpError, RpcError } from "../../../core/src/errors/index.ts";
 import { toFailure, toReason } from "./failure.ts";
 
 const system = (code: string): Error =>

@@ -8,8 +8,7 @@ import {
 } from "../../../../test/support/fake-client.ts";
 import { sleep } from "../../../core/src/async/clock.ts";
 import { createDeferred, type Deferred } from "../../../core/src/async/deferred.ts";
-import { HttpError } from "../../../core/src/errors/http-error.ts";
-import { RpcError } from "../../../core/src/errors/rpc-error.ts";
+import { HttpError, RpcError } from "../../../core/src/errors/index.ts";
 import type { ListFault, ListPart } from "../../../core/src/fit/list-fault.ts";
 import type { Tool } from "../../../core/src/mcp/types.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { toServerConfig } from "../../../../test/support/fake-source.ts";
 import { QuestionHabits } from "../../../client/src/client/question-habits.ts";
-import { ConnectError } from "../../../core/src/errors/connect-error.ts";
+import { ConnectError } from "../../../core/src/errors/index.ts";
 import { nothingDeclared } from "../../../core/src/mcp/extension.ts";
 import { toRelayable } from "../../../core/src/mcp/revision.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";

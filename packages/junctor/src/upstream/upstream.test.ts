@@ -9,7 +9,7 @@ import {
 import { toServerConfig, toTools } from "../../../../test/support/fake-source.ts";
 import type { ConnectOptions } from "../../../client/src/client/connect.ts";
 import { createDeferred, type Deferred } from "../../../core/src/async/deferred.ts";
-import { ClosedError } from "../../../core/src/errors/closed-error.ts";
+import { ClosedError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { ClientCapabilities } from "../../../core/src/mcp/types.ts";
 import { type CallContext, createCallContext } from "../../../core/src/provider/context.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createFakeClient, turn } from "../../../../test/support/fake-client.ts";
 import type { Client } from "../../../client/src/client/client.ts";
 import { createDeferred } from "../../../core/src/async/deferred.ts";
-import { NotFoundError } from "../../../core/src/errors/not-found-error.ts";
+import { NotFoundError } from "../../../core/src/errors/index.ts";
 import type { Notice } from "../../../core/src/provider/provider.ts";
 import { Watches } from "./watches.ts";
 

@@ -1,5 +1,5 @@
 import { type Clock, Numbered } from "@junctor/core/async";
-import { RpcError } from "@junctor/core/errors";
+import { RpcError, toStatus } from "@junctor/core/errors";
 import type { Caller, Server, Implementation } from "@junctor/core/mcp";
 import { encodeMessage, type RequestId } from "@junctor/core/rpc";
 import type { Authenticate } from "./authenticate.ts";
@@ -14,7 +14,6 @@ import {
   type Reply,
   sendJson,
   toErrorResponse,
-  toStatus,
 } from "./reply.ts";
 import type { ResumableStream } from "./resumable-stream.ts";
 import type { LiveSession, SessionTable } from "./session-table.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { andThen, type Awaitable, recover, type Clock, sleep, LazyAbort } from "@junctor/core/async";
-import { RpcError } from "@junctor/core/errors";
+import { RpcError, toStatus } from "@junctor/core/errors";
 import { isLegalBatch, isLegacyRevision, type Handshake, sessionHeader } from "@junctor/core/mcp";
 import {
   type Batch,
@@ -24,7 +24,6 @@ import {
   sendJson,
   sseHeaders,
   toData,
-  toStatus,
 } from "./reply.ts";
 import { ResumableStream } from "./resumable-stream.ts";
 import type { LiveSession } from "./session-table.ts";

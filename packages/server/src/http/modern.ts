@@ -1,6 +1,6 @@
 import { andThen, type Awaitable, isPromise, tryThen, LazyAbort } from "@junctor/core/async";
 import { givenUp } from "@junctor/core/channel";
-import { ClosedError, RpcError } from "@junctor/core/errors";
+import { ClosedError, RpcError, toStatus } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
 import type { Caller, HeaderLookup, ModernEra, Observation, WireContext } from "@junctor/core/mcp";
 import { encodeMessage, type Message, type Request, type RequestId, type Response } from "@junctor/core/rpc";
@@ -17,7 +17,6 @@ import {
   toData,
   toErrorResponse,
   toFrame,
-  toStatus,
 } from "./reply.ts";
 
 /**

@@ -1,5 +1,5 @@
 import type { Awaitable } from "@junctor/core/async";
-import { ClosedError, NotFoundError, RpcError, ScopeError } from "@junctor/core/errors";
+import { ClosedError, RpcError } from "@junctor/core/errors";
 import { toOneLine, type RawJson, type WrittenJson } from "@junctor/core/json";
 import type { HeaderLookup } from "@junctor/core/mcp";
 import {
@@ -173,31 +173,6 @@ export function toErrorResponse(error: RpcError, id: RequestId | undefined): Err
 /** A message as the data of an event. */
 export function toData(message: Message): string {
   return toOneLine(encodeMessage(message)).text;
-}
-
-/**
- * The HTTP status of an error response to a modern request. Errors about the request itself have one of their own; what a
- * handler answers is 200, also when it is an error (the protocol leaves that open, and every client reads the body).
- */
-export function toStatus(error: RpcError): number {
-  switch (error.code) {
-    case "rpc.header_mismatch":
-    case "rpc.unsupported_version":
-    case "rpc.missing_capability":
-      return 400;
-    case "rpc.method_not_found":
-      // A dialect answers an unknown *tool* with this code too; the method was served then.
-      return error.cause instanceof NotFoundError ? 200 : 404;
-    case "rpc.insufficient_scope":
-      // Only one of our own is about the token that came; one of another server is not.
-      return error.cause instanceof ScopeError ? 403 : 200;
-    case "rpc.too_many":
-      return 429;
-    case "rpc.overloaded":
-      return 503;
-    default:
-      return 200;
-  }
 }
 
 /** One frame of an event stream. `data` is JSON, which has no raw line ends, so it is always a single line. */

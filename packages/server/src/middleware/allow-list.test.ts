@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { NotFoundError } from "../../../core/src/errors/not-found-error.ts";
+import { NotFoundError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { withMiddleware } from "../../../core/src/provider/middleware.ts";

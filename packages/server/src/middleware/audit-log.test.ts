@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { RpcError } from "../../../core/src/errors/rpc-error.ts";
-import { ToolError } from "../../../core/src/errors/tool-error.ts";
+import { RpcError, ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";

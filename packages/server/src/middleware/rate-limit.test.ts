@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ToolError } from "../../../core/src/errors/tool-error.ts";
+import { ToolError } from "../../../core/src/errors/index.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { createOperation } from "../../../core/src/provider/operation.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";

@@ -1,8 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { jsonText } from "../../../../test/support/arbitrary-json.ts";
-import { RpcError } from "../../../core/src/errors/rpc-error.ts";
-import { ToolError } from "../../../core/src/errors/tool-error.ts";
+import { RpcError, ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { TimeoutError } from "../../../core/src/errors/timeout-error.ts";
-import { ToolError } from "../../../core/src/errors/tool-error.ts";
+import { TimeoutError, ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { type Middleware, withMiddleware } from "../../../core/src/provider/middleware.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { TimeoutError } from "../../../core/src/errors/timeout-error.ts";
+import { TimeoutError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";

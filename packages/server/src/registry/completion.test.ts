@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { RpcError } from "../../../core/src/errors/rpc-error.ts";
+import { RpcError } from "../../../core/src/errors/index.ts";
 import type { CompletionRef } from "../../../core/src/mcp/types.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { createCompletionRegistry } from "./completion.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ToolError } from "../../../core/src/errors/tool-error.ts";
+import { ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
 import { isEventStream, toToolContext } from "./registry.ts";

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { NotFoundError } from "../../../core/src/errors/not-found-error.ts";
-import { RpcError } from "../../../core/src/errors/rpc-error.ts";
+import { NotFoundError, RpcError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";

@@ -1,9 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { createDeferred } from "../../../core/src/async/deferred.ts";
-import { NotFoundError } from "../../../core/src/errors/not-found-error.ts";
-import { RpcError } from "../../../core/src/errors/rpc-error.ts";
-import { ToolError } from "../../../core/src/errors/tool-error.ts";
+import { NotFoundError, RpcError, ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";

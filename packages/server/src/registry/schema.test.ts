@@ -1,6 +1,6 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
-import { SchemaError } from "../../../core/src/errors/schema-error.ts";
+import { SchemaError } from "../../../core/src/errors/index.ts";
 import { describeIssues } from "../../../core/src/schema/issue.ts";
 import {
   type Checked,

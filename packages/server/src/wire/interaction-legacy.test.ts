@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Conversation, talkLegacy } from "../../../../test/support/conversation.ts";
 import type { Frame } from "../../../../test/support/wire-schema.ts";
-import { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
+import { UpstreamError } from "../../../core/src/errors/index.ts";
 import { elicit, elicitUrl, listRoots, sample } from "../../../core/src/mcp/question.ts";
 import { type LegacyRevision, legacyRevisions } from "../../../core/src/mcp/revision.ts";
 import type { Server } from "../../../core/src/mcp/server.ts";

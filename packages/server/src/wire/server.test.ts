@@ -7,7 +7,7 @@ import {
   talkLegacy,
   talkModern,
 } from "../../../../test/support/conversation.ts";
-import { ToolError } from "../../../core/src/errors/tool-error.ts";
+import { ToolError } from "../../../core/src/errors/index.ts";
 import { legacyRevisions, newestLegacyRevision } from "../../../core/src/mcp/revision.ts";
 import type { CallContext } from "../../../core/src/provider/context.ts";
 import { withMiddleware } from "../../../core/src/provider/middleware.ts";

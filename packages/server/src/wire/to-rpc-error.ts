@@ -1,4 +1,4 @@
-import { NotFoundError, RpcError, ScopeError, ToolError, UpstreamError } from "@junctor/core/errors";
+import { crossingOf, NotFoundError, RpcError } from "@junctor/core/errors";
 import type { Era } from "@junctor/core/mcp";
 
 /** How a call of a tool that is not there is answered. */
@@ -29,18 +29,16 @@ function toKnown(
 ): RpcError {
   if (thrown instanceof RpcError) return thrown;
   if (thrown instanceof NotFoundError) return toNotFound(thrown, era, unknownTool);
-  if (thrown instanceof ScopeError) {
-    const { code, delivery, scopes } = thrown;
-    const data = { code, delivery, scopes };
-    return new RpcError("rpc.insufficient_scope", thrown.message, { cause: thrown, data });
+  const crossing = crossingOf(thrown);
+  if (crossing === undefined) {
+    onError(thrown);
+    return new RpcError("rpc.internal", "Internal error", { cause: thrown });
   }
-  if (thrown instanceof ToolError) return new RpcError("rpc.internal", thrown.message, { cause: thrown });
-  if (thrown instanceof UpstreamError) {
-    const { code, server, delivery } = thrown;
-    return new RpcError("rpc.internal", thrown.message, { cause: thrown, data: { code, server, delivery } });
-  }
-  onError(thrown);
-  return new RpcError("rpc.internal", "Internal error", { cause: thrown });
+  const fields = crossing.data.map((name) => [name, Reflect.get(thrown as Error, name)] as const);
+  return new RpcError(crossing.as, (thrown as Error).message, {
+    cause: thrown,
+    ...(fields.length === 0 ? {} : { data: Object.fromEntries(fields) }),
+  });
 }
 
 function toNotFound(error: NotFoundError, era: Era, unknownTool: UnknownTool): RpcError {

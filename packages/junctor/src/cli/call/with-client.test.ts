@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { FakePipe } from "../../../../../test/support/fake-pipe.ts";
-import { ConnectError } from "../../../../core/src/errors/connect-error.ts";
-import { TimeoutError } from "../../../../core/src/errors/timeout-error.ts";
+import { ConnectError, TimeoutError } from "../../../../core/src/errors/index.ts";
 import { createRegistry } from "../../../../server/src/registry/registry.ts";
 import { createServer } from "../../../../server/src/wire/server.ts";
 import type { Interruption } from "../terminal/interrupt.ts";

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { BrandedError } from "@junctor/core/errors";
 import { nearest } from "@junctor/core/options";
 import { invocation } from "./invocation.ts";
 
@@ -194,7 +195,9 @@ export const configFlags: Flags = {
 };
 
 /** The person at the terminal wrote something we cannot do; one line, exit code 2. */
-export class UsageError extends Error {
+export class UsageError extends BrandedError {
+  protected static override readonly brand = "UsageError";
+
   override readonly name = "UsageError";
   readonly code = "cli.usage";
 }

@@ -1,8 +1,5 @@
 import { expect, test } from "vitest";
-import { ClosedError } from "../../../../core/src/errors/closed-error.ts";
-import { ConnectError } from "../../../../core/src/errors/connect-error.ts";
-import { HttpError } from "../../../../core/src/errors/http-error.ts";
-import { ValidationError } from "../../../../core/src/errors/validation-error.ts";
+import { ClosedError, ConnectError, HttpError, ValidationError } from "../../../../core/src/errors/index.ts";
 import { toComplaint } from "./complaint.ts";
 
 test.each([

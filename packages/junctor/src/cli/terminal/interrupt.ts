@@ -1,4 +1,5 @@
 import { closeSync, openSync } from "node:fs";
+import { BrandedError } from "@junctor/core/errors";
 
 /** The signal, as a shell reports a program that it ended. */
 const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
@@ -6,7 +7,9 @@ const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 const signals = Object.keys(exitCodes) as (keyof typeof exitCodes)[];
 
 /** The person wants the command to end: Ctrl-C, or a signal that asks nicely. */
-export class Interrupt extends Error {
+export class Interrupt extends BrandedError {
+  protected static override readonly brand = "Interrupt";
+
   override readonly name = "Interrupt";
   readonly code = "cli.interrupted";
   readonly exitCode: number;

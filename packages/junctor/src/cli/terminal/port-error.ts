@@ -1,3 +1,4 @@
+import { BrandedError } from "@junctor/core/errors";
 /** Where something listens, and what to write to have it listen elsewhere. */
 interface Place {
   readonly host: string;
@@ -30,7 +31,9 @@ const troubles: { readonly [code: string]: (place: Place) => string } = {
 };
 
 /** A port or address cannot be listened on. */
-class PortError extends Error {
+class PortError extends BrandedError {
+  protected static override readonly brand = "PortError";
+
   override readonly name = "PortError";
   readonly code = "cli.port";
 

@@ -1,3 +1,4 @@
+import { BrandedError } from "@junctor/core/errors";
 import type { ListFault, ListPart } from "@junctor/core/fit";
 import { nearest } from "@junctor/core/options";
 import type { ServerLaunch } from "../../config/index.ts";
@@ -6,7 +7,9 @@ import { type ServerStatus, isTelling } from "../../servers/index.ts";
 import { invocation } from "./invocation.ts";
 
 /** A server of a config that cannot be used, in words for a person. */
-export class ServerTrouble extends Error {
+export class ServerTrouble extends BrandedError {
+  protected static override readonly brand = "ServerTrouble";
+
   override readonly name = "ServerTrouble";
   readonly code = "cli.server_trouble";
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { callTool, listTools, toProvider } from "../../../../../test/support/use-provider.ts";
 import { compose } from "../../../../core/src/compose/compose.ts";
-import { RpcError } from "../../../../core/src/errors/rpc-error.ts";
+import { RpcError } from "../../../../core/src/errors/index.ts";
 import { RawJson } from "../../../../core/src/json/raw.ts";
 import { definitionOf } from "../../../../core/src/mcp/definition.ts";
 import type { Tool } from "../../../../core/src/mcp/types.ts";

@@ -1,0 +1,68 @@
+import { type ErrorEntry, loadErrorEntries } from "../packages/core/src/errors/index.ts";
+
+const errorsHead = `<!-- Made by scripts/reference.mjs from packages/core/src/errors/table.ts. Change that, then run the script. -->
+
+# Errors
+
+Every error has a \`code\` that does not change, the facts as fields, and a message that says what was wrong and what to
+do. Tell errors apart by class or by code, never by message:
+
+\`\`\`js
+try {
+  await client.callTool("search", { query: "fox" });
+} catch (error) {
+  if (error instanceof ValidationError) console.error(error.issues);
+  else if (error.delivery === "not_sent") tryAgainLater();
+  else throw error;
+}
+\`\`\`
+
+\`instanceof\` holds across packages, and across copies of a package. \`junctor explain CODE\` prints a row of this page.
+
+An error about a call has a \`delivery\`: \`not_sent\` (try again), \`outcome_unknown\` (it may have been carried out), or
+\`answered\` (the server refused it or answered). A tool that ran and failed is not an error but a result with \`isError: true\`, unless you
+ask for a \`ToolError\` with \`throwOnToolError\`.
+
+Beside a code stands the number of its JSON-RPC error, and the HTTP status of a modern call if it is not 200. An error of a class that
+does not say how it reaches a caller becomes "Internal error" (-32603) there, and the log has the rest. Commands end with exit code 3
+because of an error, unless the code says otherwise.
+`;
+
+function describeErrors(entries: readonly ErrorEntry[]): string {
+  const classes = [...new Set(entries.map(({ className }) => className))];
+  const sections = classes.map((name) => {
+    const rows = entries.filter(({ className }) => className === name);
+    const { fields = {}, crossing } = rows[0] ?? {};
+    const described = Object.entries(fields).map(([field, text]) => `\`${field}\` (${text})`);
+    return [
+      `## ${name}`,
+      "",
+      ...(described.length === 0 ? [] : [`Fields: ${described.join(", ")}.`, ""]),
+      ...(crossing === undefined ? [] : [describeCrossing(crossing), ""]),
+      "| code | means | what to do |",
+      "|---|---|---|",
+      ...rows.map((row) => `| ${describeCode(row)} | ${row.meaning} | ${row.advice} |`),
+      "",
+    ].join("\n");
+  });
+  return `${errorsHead}\n${sections.join("\n")}`;
+}
+
+function describeCrossing({ as, data }: NonNullable<ErrorEntry["crossing"]>): string {
+  const fields = data.length === 0 ? "" : `, with ${data.map((field) => `\`data.${field}\``).join(", ")}`;
+  return `It reaches a caller as \`${as}\`${fields}.`;
+}
+
+function describeCode({ code, number, status, exit }: ErrorEntry): string {
+  const facts = [
+    ...(number === undefined || number === 0 ? [] : [String(number)]),
+    ...(status === undefined || status === 200 ? [] : [`HTTP ${status}`]),
+    ...(exit === 3 ? [] : [`exit ${exit}`]),
+  ];
+  return [`\`${code}\``, ...facts].join(" · ");
+}
+
+/** The reference pages that are derived from tables in the source: what each must be. `scripts/reference.mjs` writes them. */
+export const pages: { readonly [file: string]: string } = {
+  "docs/reference/errors.md": describeErrors(await loadErrorEntries()),
+};
