@@ -25,6 +25,7 @@ export const rows = [
   "schema-bombs",
   "secrets",
   "strangers",
+  "tokens",
   "half-requests",
   "shared-facts",
   "soak",
