@@ -48,7 +48,8 @@ What the words mean here:
 - **Warm, of a server:** npx has installed it before.
 - **Cold, of a client:** the gateway remembers nothing, because its cache folder is new. The servers are installed.
 - **Warm, of a client:** the gateway was started and stopped once with the same cache folder, and remembers what its servers listed.
-- **The config** is [proof/field/servers.json](../../proof/field/servers.json). It sets \`firstListMs\` to 55 s: so many servers need longer than the default of
+- **The config** is [proof/field/servers.json](../../proof/field/servers.json). Its last 28 servers, from \`shrimp\` on, were chosen after the gateway worked with the others, to see
+  whether it works with what it was not tried with. It sets \`firstListMs\` to 55 s: so many servers need longer than the default of
   20 s on two cores, and most clients wait 60 s for an answer.
 - **Over HTTP** two clients come at once, as soon as the port of a gateway that has just been started is open; the next two have a gateway
   of their own. **Over stdio** each client starts a gateway.`;
