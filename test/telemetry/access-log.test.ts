@@ -2,8 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createAccessFile } from "../../packages/junctor/src/telemetry/access-file.ts";
-import { AccessLog } from "../../packages/junctor/src/telemetry/access-log.ts";
+import { AccessLog, createAccessFile } from "../../packages/junctor/src/telemetry/access-log.ts";
 import { type CallRecord, createRecord } from "../../packages/junctor/src/telemetry/call-record.ts";
 
 const base: CallRecord = {
@@ -28,10 +27,10 @@ function linesOf(records: readonly CallRecord[], ms = 12.41): readonly object[] 
   let text = "";
   const date = Date.UTC(2026, 10, 17, 9, 0, 0, 7);
   const log = new AccessLog({
-    write: (lines) => (text += Buffer.from(lines).toString()),
-    epoch: () => date - 1000,
+    write: (lines) => (text += lines),
+    clock: { date: () => date },
   });
-  for (const record of records) log.ended({ ...record, startedAt: 1000 - ms, endedAt: 1000 });
+  for (const record of records) log.ended(record, ms);
   log[Symbol.dispose]();
   return text
     .trimEnd()
@@ -81,26 +80,31 @@ test("a tool of one name on two servers, and under two methods, keeps its own se
 
 test("lines stand in the order in which calls, rounds and refused requests ended", () => {
   let text = "";
-  const log = new AccessLog({ write: (lines) => (text += Buffer.from(lines).toString()), epoch: () => 0 });
-  log.ended({ ...base, number: 1, endedAt: 1 });
-  log.roundEnded({ ...base, number: 2, outcome: "input_required" }, 1, 2);
-  log.ended({ ...base, number: 3, endedAt: 3 });
-  log.line({ outcome: "refused" });
-  log.ended({ ...base, number: 4, endedAt: 4 });
+  const log = new AccessLog({ write: (lines) => (text += lines), clock: { date: () => 0 } });
+  log.ended({ ...base, number: 1 }, 1);
+  log.ended({ ...base, number: 2, outcome: "input_required" }, 1);
+  log.ended({ ...base, number: 3 }, 1);
+  log.refused("no_key", undefined);
+  log.ended({ ...base, number: 4 }, 1);
   log[Symbol.dispose]();
   const lines = text.trimEnd().split("\n");
   const shown = lines.map((line) => (JSON.parse(line) as { readonly call?: string }).call);
   expect(shown).toEqual(["c1", "c2", "c3", undefined, "c4"]);
 });
 
-test("a line that is longer than the buffer is written whole, between those before and after it", () => {
+test("many lines and very long lines are written whole and in order", () => {
   const written: string[] = [];
   const log = new AccessLog({
-    write: (lines) => written.push(Buffer.from(lines).toString()),
-    epoch: () => 0,
+    write: (lines) => written.push(lines),
+    clock: { date: () => 0 },
   });
-  const reasons = ["before", "é".repeat(160_000), "after"];
-  for (const reason of reasons) log.line({ reason });
+  const reasons = [
+    "before",
+    "é".repeat(300_000),
+    ...Array.from({ length: 5000 }, (_, number) => `after ${number}`),
+  ];
+  for (const reason of reasons) log.refused(reason, undefined);
+  expect(written.length).toBeGreaterThan(1);
   log[Symbol.dispose]();
   const lines = written.join("").trimEnd().split("\n");
   expect(lines.map((line) => (JSON.parse(line) as { readonly reason: string }).reason)).toEqual(reasons);
@@ -148,7 +152,7 @@ describe("a file", () => {
       { length: 200 },
       (_, number) => `{"number":${number},"pad":"${"é".repeat(10)}"}`,
     );
-    for (const line of wanted) write(Buffer.from(`${line}\n`));
+    for (const line of wanted) write(`${line}\n`);
     const read = (name: string): readonly string[] =>
       readFileSync(join(folder, name), "utf8").split("\n").slice(0, -1);
     const found = ["a.jsonl.3", "a.jsonl.2", "a.jsonl.1", "a.jsonl"].flatMap(read);
@@ -160,7 +164,7 @@ describe("a file", () => {
   test("whose last line was cut off by a crash goes on with a line of its own", () => {
     const file = join(folder, "a.jsonl");
     writeFileSync(file, '{"number":1}\n{"num');
-    createAccessFile({ file, onFailed: () => {} })(Buffer.from('{"number":2}\n'));
+    createAccessFile({ file, onFailed: () => {} })('{"number":2}\n');
     expect(readFileSync(file, "utf8")).toBe('{"number":1}\n{"num\n{"number":2}\n');
   });
 
@@ -168,8 +172,8 @@ describe("a file", () => {
     const failures: unknown[] = [];
     const file = join(folder, "sub", "a.jsonl");
     const write = createAccessFile({ file, onFailed: (error) => void failures.push(error) });
-    write(Buffer.from("1\n"));
-    write(Buffer.from("2\n"));
+    write("1\n");
+    write("2\n");
     expect(failures).toHaveLength(1);
   });
 });

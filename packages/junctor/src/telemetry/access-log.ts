@@ -1,92 +1,148 @@
-import { AccessLines, toAscii } from "./access-lines.ts";
-import type { CallRecord } from "./call-record.ts";
-
-/** A line of the access log: one for each request, also for one that was refused before it was a call. */
-type AccessLine = { readonly [fact: string]: string | number | undefined };
-
-/** Where the lines go, each with its line end. Called with many lines at once; the bytes are overwritten after the call. */
-type WriteLines = (lines: Uint8Array) => void;
-
-const flushMs = 200;
-/** More than any line of a call has, since its facts are bounded; and so much that opening and closing the file cost little. */
-const maxBytes = 512 * 1024;
-/** How many calls are written together. */
-const batch = 64;
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import type { Clock } from "@junctor/core/async";
+import { bounded } from "@junctor/core/provider";
+import { type CallRecord, idOf } from "./call-record.ts";
 
 interface AccessLogOptions {
-  readonly write: WriteLines;
-  /** The date at which `performance.now()` was 0, in milliseconds, by the wall clock as it is set now. */
-  readonly epoch: () => number;
+  /** Where the lines go, each with its line end. Called with many lines at once. */
+  readonly write: (lines: string) => void;
+  readonly clock: Pick<Clock, "date">;
 }
 
+const flushMs = 200;
+/** Opening and closing the file for so much costs little. */
+const maxLength = 256 * 1024;
+
 /**
- * Writes one JSON line for each request, several at a time: a write for each would cost more than the rest of it. Lines are ASCII, so
- * that every character is one byte.
+ * Writes one JSON line for each request, also for a request that was refused before it was a call. Several lines are written together: a
+ * write for each would cost more than the rest of it.
  */
 export class AccessLog implements Disposable {
   readonly #options: AccessLogOptions;
-  readonly #lines = new AccessLines(maxBytes);
-  /** Calls that ended and have no line yet. */
-  readonly #ended: CallRecord[] = [];
+  #lines = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** The date of the last line, as a number and as text: under load, many lines have the same. */
+  #date = Number.NaN;
+  #time = "";
 
   constructor(options: AccessLogOptions) {
     this.#options = options;
   }
 
-  /** A call ended, which had one round. Its line is made later, with others: in a loop that costs less. */
-  ended(call: CallRecord): void {
-    this.#timer ??= setTimeout(() => this.#flush(), flushMs).unref();
-    if (this.#ended.push(call) >= batch) this.#settle();
+  /** A call, or one round of it, ended just now, after `ms`. */
+  ended(call: CallRecord, ms: number): void {
+    const { method, name, server, caller, era, outcome, code, delivery } = call;
+    this.#add({
+      time: this.#now(),
+      method: bounded(method),
+      tool: method === "tools/call" && name !== undefined ? bounded(name) : undefined,
+      server: server && bounded(server),
+      caller: caller && bounded(caller),
+      era,
+      outcome,
+      code: code && bounded(code),
+      delivery,
+      ms: Math.round(ms * 1000) / 1000,
+      bytesIn: call.bytesIn,
+      bytesOut: call.bytesOut,
+      call: idOf(call),
+      trace: call.traceId,
+    });
   }
 
-  /** One round of a call ended at `now`, after `ms`. A call of several rounds has a line for each. */
-  roundEnded(call: CallRecord, ms: number, now: number): void {
-    this.#settle();
-    this.#add(call, ms, now + this.#options.epoch());
-  }
-
-  line(facts: AccessLine): void {
-    this.#settle();
-    const time = new Date(this.#options.epoch() + performance.now()).toISOString();
-    const line = Buffer.from(`${toAscii(JSON.stringify({ time, ...facts }))}\n`, "latin1");
-    if (!this.#lines.addOther(line)) {
-      this.#write();
-      this.#options.write(line);
-    }
-    this.#timer ??= setTimeout(() => this.#flush(), flushMs).unref();
+  /** A request was refused before it was a call. */
+  refused(reason: string, caller: string | undefined): void {
+    this.#add({ time: this.#now(), outcome: "refused", reason, caller });
   }
 
   [Symbol.dispose](): void {
-    this.#flush();
-  }
-
-  /** Makes the lines of the calls that wait for theirs. */
-  #settle(): void {
-    const epoch = this.#options.epoch();
-    for (const call of this.#ended) {
-      const { startedAt, endedAt = startedAt } = call;
-      this.#add(call, endedAt - startedAt, endedAt + epoch);
-    }
-    this.#ended.length = 0;
-  }
-
-  #add(call: CallRecord, ms: number, date: number): void {
-    if (!this.#lines.add(call, ms, date)) {
-      this.#write();
-      this.#lines.add(call, ms, date);
-    }
-    this.#timer ??= setTimeout(() => this.#flush(), flushMs).unref();
-  }
-
-  #flush(): void {
-    this.#settle();
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#write();
+    if (this.#lines !== "") this.#options.write(this.#lines);
+    this.#lines = "";
   }
 
-  #write(): void {
-    if (this.#lines.length > 0) this.#options.write(this.#lines.take());
+  #now(): string {
+    const date = Math.floor(this.#options.clock.date());
+    if (date !== this.#date) this.#time = new Date(date).toISOString();
+    this.#date = date;
+    return this.#time;
+  }
+
+  #add(line: object): void {
+    this.#lines += `${JSON.stringify(line)}\n`;
+    if (this.#lines.length > maxLength) this[Symbol.dispose]();
+    else this.#timer ??= setTimeout(() => this[Symbol.dispose](), flushMs).unref();
+  }
+}
+
+interface AccessFileOptions {
+  readonly file: string;
+  /** The file is put aside when it is longer; 64 MiB. */
+  readonly maxBytes?: number | undefined;
+  /** How many files that were put aside are kept, as `file.1` and so on; 5. */
+  readonly keep?: number | undefined;
+  /** Called when lines cannot be written: once, until some were written again. */
+  readonly onFailed: (error: unknown) => void;
+}
+
+/**
+ * Appends lines to a file, which only this user may read. Lines that cannot be written are dropped: the access log is for
+ * looking, and must not stop calls. The audit log is for proof.
+ */
+export function createAccessFile(options: AccessFileOptions): (lines: string) => void {
+  const { file, maxBytes = 64 * 1024 * 1024, keep = 5, onFailed } = options;
+  let size = sizeOf(file);
+  /** Whether the file may end within a line: after a crash, or on a disk that was full. */
+  let isTorn = size > 0;
+  let isFailing = false;
+  const rotate = (): void => {
+    if (keep === 0) rmSync(file, { force: true });
+    for (let number = keep; number >= 1; number--) {
+      const from = number === 1 ? file : `${file}.${number - 1}`;
+      if (existsSync(from)) renameSync(from, `${file}.${number}`);
+    }
+    size = 0;
+  };
+  return (lines) => {
+    try {
+      const bytes = Buffer.from(isTorn && !endsLine(file) ? `\n${lines}` : lines);
+      if (size > 0 && size + bytes.length > maxBytes) rotate();
+      appendFileSync(file, bytes, { mode: 0o600 });
+      size += bytes.length;
+      isTorn = false;
+      isFailing = false;
+    } catch (error) {
+      isTorn = true;
+      if (!isFailing) onFailed(error);
+      isFailing = true;
+    }
+  };
+}
+
+function sizeOf(file: string): number {
+  return existsSync(file) ? statSync(file).size : 0;
+}
+
+/** Whether the last byte of a file is a line end; true for one that is empty or not there. */
+function endsLine(file: string): boolean {
+  const size = sizeOf(file);
+  if (size === 0) return true;
+  const descriptor = openSync(file, "r");
+  try {
+    const last = Buffer.alloc(1);
+    readSync(descriptor, last, 0, 1, size - 1);
+    return last[0] === 0x0a;
+  } finally {
+    closeSync(descriptor);
   }
 }

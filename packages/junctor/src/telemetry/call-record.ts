@@ -42,8 +42,6 @@ export interface CallRecord {
   code: string | undefined;
   delivery: string | undefined;
   endedAt: number | undefined;
-  /** When its server answered, if it was sent once, succeeded, and that is yet to be counted. */
-  returnedAt: number | undefined;
   /** Of its last round. */
   bytesIn: number;
   bytesOut: number;
@@ -86,7 +84,6 @@ export function createRecord(begun: CallBeginning): CallRecord {
     code: undefined,
     delivery: undefined,
     endedAt: undefined,
-    returnedAt: undefined,
     bytesIn: 0,
     bytesOut: 0,
     traceId: undefined,

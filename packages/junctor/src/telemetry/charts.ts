@@ -1,6 +1,4 @@
-import type { CallMetrics, CallSeries } from "./call-metrics.ts";
-import { other } from "./call-metrics.ts";
-import { noCounts, quantileOf } from "./durations.ts";
+import { type CallMetrics, type CallSeries, noCounts, other, quantileOf } from "./metrics.ts";
 
 /** One step of a chart. `rate` and `errors` are calls a second; the quantiles are null when there was no call. */
 interface ChartPoint {

@@ -5,9 +5,8 @@ import { LazyAbort } from "../../../core/src/async/lazy-abort.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { WireContext } from "../../../core/src/mcp/server.ts";
 import type { Request } from "../../../core/src/rpc/message.ts";
-import type { CallChanges } from "./call-changes.ts";
 import { type CallRecord, createRecord, idOf, stepsOf } from "./call-record.ts";
-import { LiveCalls } from "./live-calls.ts";
+import { type CallChanges, LiveCalls } from "./live-calls.ts";
 import { createTelemetry } from "./telemetry.ts";
 
 const facts = { method: "tools/call", caller: undefined, client: undefined } as const;

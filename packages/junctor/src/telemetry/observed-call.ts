@@ -1,13 +1,59 @@
-import type { RpcError } from "@junctor/core/errors";
+import { RpcError } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
 import type { Observation, SentObservation, WireContext } from "@junctor/core/mcp";
 import { describeEnd } from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
+import type { AccessLog } from "./access-log.ts";
 import { type CallRecord, clientName, createRecord, idOf, nameOf, shortened } from "./call-record.ts";
-import { isFailedResult, SentCall, startSentSpan, unseen } from "./sent-call.ts";
-import { spanAttributes, spanName, startSpan } from "./span.ts";
-import type { TelemetryParts } from "./telemetry-parts.ts";
-import { contextOf, parseTraceparent, randomId, toTraceparent, type TraceContext } from "./trace-context.ts";
+import type { LiveCalls } from "./live-calls.ts";
+import type { CallCounts } from "./metrics.ts";
+import {
+  contextOf,
+  parseTraceparent,
+  randomId,
+  type Sampler,
+  spanAttributes,
+  spanName,
+  type SpanSink,
+  startSpan,
+  toTraceparent,
+  type TraceContext,
+} from "./trace.ts";
+
+/** How a server behind the gateway is reached, for the spans of requests to it. */
+interface TracePeer {
+  readonly transport: "http" | "stdio";
+  readonly address?: string | undefined;
+  readonly port?: number | undefined;
+  readonly revision?: string | undefined;
+}
+
+/** The tracing of requests. */
+export interface Tracer {
+  readonly sampler: Sampler;
+  readonly sink: SpanSink;
+  /** The date of a reading of `performance.now()`. */
+  toDate(reading: number): number;
+  peerOf(server: string): TracePeer;
+}
+
+/** The parts of telemetry that an observed call reports to. A part that is off is undefined. */
+export interface TelemetryParts {
+  /** How callers reach the gateway. */
+  readonly transport: "http" | "stdio" | "tcp";
+  readonly calls: LiveCalls | undefined;
+  readonly counts: CallCounts | undefined;
+  readonly accessLog: AccessLog | undefined;
+  readonly tracer: Tracer | undefined;
+  /** How many requests began. */
+  begun: number;
+  /** A random name of this process: numbers of calls are its own. */
+  readonly process: string;
+  /** The client of requests that the page makes. */
+  readonly pageClient: object;
+  /** Keeps the arguments and the result of a call, where that is wanted. */
+  keep(call: CallRecord, params: RawJson | undefined, result: RawJson | undefined): void;
+}
 
 /** What later rounds of a call need to know of the first: which call it is, and its place in a trace. */
 interface Carried {
@@ -170,15 +216,11 @@ export class ObservedCall implements Observation {
     if (this.#trace?.span !== undefined) endSpan(this.#arrival, record, this.#trace, { now, error });
     // A call whose caller left with a question has not ended.
     const isAway = record.outcome === "input_required";
-    if (isAway || startedAt !== record.startedAt) {
-      // One round of several: its record changes with the next, so it is counted and logged now.
-      parts.counts?.roundEnded(record, now - startedAt);
-      parts.accessLog?.roundEnded(record, now - startedAt, now);
-    } else {
-      record.endedAt = now;
-      parts.counts?.ended(record);
-      parts.accessLog?.ended(record);
-    }
+    const isOnlyRound = !isAway && startedAt === record.startedAt;
+    if (isOnlyRound) record.endedAt = now;
+    // Each round of several is counted and logged.
+    parts.counts?.ended(record, now - startedAt);
+    parts.accessLog?.ended(record, now - startedAt);
     if (method === streamMethod || parts.calls === undefined) return;
     if (isAway) record.outcome = undefined;
     else parts.keep(record, params, result);
@@ -244,4 +286,86 @@ function endSpan(
     links: links as readonly TraceContext[],
     isError: error !== undefined || isToolError,
   });
+}
+
+/** Where a request to a server is in a trace. */
+interface SentTrace {
+  readonly span: TraceContext;
+  readonly parentSpanId: string;
+}
+
+/** The span of a request to a server, below the span of the caller's request. */
+export function startSentSpan({ traceId, spanId }: TraceContext): SentTrace {
+  return { span: { traceId, spanId: randomId(8), isSampled: true }, parentSpanId: spanId };
+}
+
+/** A request that is neither counted nor traced. */
+export const unseen: SentObservation = { ended: () => {} };
+
+/** One request to a server behind the gateway. It may outlive the request it is made for: a parked call has several. */
+export class SentCall implements SentObservation {
+  readonly #parts: TelemetryParts;
+  readonly #record: CallRecord;
+  readonly #startedAt: number;
+  readonly #trace: SentTrace | undefined;
+
+  constructor(parts: TelemetryParts, record: CallRecord, startedAt: number, trace?: SentTrace) {
+    this.#parts = parts;
+    this.#record = record;
+    this.#startedAt = startedAt;
+    this.#trace = trace;
+  }
+
+  ended(result: RawJson | undefined, error?: unknown): void {
+    const { tracer, counts } = this.#parts;
+    if (counts === undefined && this.#trace === undefined) return;
+    const { method, server = "", ownName } = this.#record;
+    const now = performance.now();
+    const hasFailed = result !== undefined && isFailedResult(method, result);
+    const code = error === undefined ? undefined : describeEnd({ kind: "failed", error }).code;
+    const errorType = hasFailed ? "tool_error" : (code ?? "");
+    if (errorType === "" && this.#record.endedAt === undefined) this.#record.sound = result;
+    counts?.returned(this.#record, now - this.#startedAt, errorType);
+    if (tracer === undefined || this.#trace === undefined) return;
+    const peer = tracer.peerOf(server);
+    const rpcError = error instanceof RpcError ? error : undefined;
+    const facts = {
+      method,
+      name: ownName,
+      transport: peer.transport,
+      isToolError: hasFailed,
+      error: rpcError,
+      code,
+    };
+    tracer.sink.add({
+      context: this.#trace.span,
+      parentSpanId: this.#trace.parentSpanId,
+      name: spanName(facts),
+      kind: "client",
+      startMs: tracer.toDate(this.#startedAt),
+      endMs: tracer.toDate(now),
+      attributes: spanAttributes(facts, [
+        "mcp.protocol.version",
+        peer.revision,
+        "server.address",
+        peer.address,
+        "server.port",
+        peer.port,
+        "junctor.server",
+        server,
+        "junctor.error.code",
+        code,
+      ]),
+      links: [],
+      isError: error !== undefined || hasFailed,
+    });
+  }
+}
+
+/** Whether a tool says in its result that it failed. Most results do not have the word, and are not looked at any further. */
+export function isFailedResult(method: string, result: RawJson): boolean {
+  if (method !== "tools/call") return false;
+  const { written } = result;
+  if (typeof written === "string" && !written.includes("isError")) return false;
+  return result.textOf("isError") === "true";
 }

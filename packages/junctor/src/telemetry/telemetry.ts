@@ -4,13 +4,11 @@ import type { Observer, WireContext, Implementation } from "@junctor/core/mcp";
 import { packageVersion } from "@junctor/core/options";
 import type { Request } from "@junctor/core/rpc";
 import type { AccessLog } from "./access-log.ts";
-import { CallCounts } from "./call-counts.ts";
 import { Charts, stepMs } from "./charts.ts";
-import type { Metric } from "./exposition.ts";
 import { LiveCalls } from "./live-calls.ts";
-import { ObservedCall, placeOf } from "./observed-call.ts";
-import type { TelemetryParts, Tracer } from "./telemetry-parts.ts";
-import { randomId } from "./trace-context.ts";
+import { CallCounts, type Metric } from "./metrics.ts";
+import { ObservedCall, placeOf, type TelemetryParts, type Tracer } from "./observed-call.ts";
+import { randomId } from "./trace.ts";
 
 interface TelemetryOptions {
   /** How callers reach the gateway. */
@@ -57,7 +55,6 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const charts = new Charts(counts.served);
   const listeners = new Set<() => void>();
   const tick = (): void => {
-    counts.settle();
     charts.tick(clock.date());
     for (const listener of listeners) listener();
     stop = clock.timer(stepMs, tick);
@@ -101,7 +98,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     },
     refused: (reason, caller) => {
       counts.refused(reason);
-      accessLog?.line({ outcome: "refused", reason, caller });
+      accessLog?.refused(reason, caller);
     },
     expose: (more) => counts.expose(calls.underway.length, more),
     onStep: (listener) => {

@@ -237,9 +237,9 @@ function openAccessLog(wanted: GatewayConfig["accessLog"], log: KeptLog): Access
     log.error({ error: describeError(error) }, "lines of the access log cannot be written, and are dropped");
   const write =
     wanted === "stderr"
-      ? (lines: Uint8Array): void => void process.stderr.write(Buffer.from(lines))
+      ? (lines: string): void => void process.stderr.write(lines)
       : createAccessFile({ ...wanted, onFailed });
-  return new AccessLog({ write, epoch: () => systemClock.date() - performance.now() });
+  return new AccessLog({ write, clock: systemClock });
 }
 
 function adviseOnStatus({ controls }: RunningGateway, status: ServerStatus): string | undefined {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { CallMetrics } from "./call-metrics.ts";
+import { type CallRecord, createRecord } from "./call-record.ts";
 import { Charts, points } from "./charts.ts";
-import { toExposition, toHistogram } from "./exposition.ts";
+import { CallCounts, CallMetrics, toExposition, toHistogram } from "./metrics.ts";
 
 const call = { method: "tools/call", server: "s", tool: "t", era: "modern", errorType: "" };
 
@@ -81,4 +81,45 @@ test("charts tell rate, errors and quantiles of each step, keep an hour, and do 
   expect(tool?.rate.at(-2)).toBeCloseTo(10.1);
   for (let step = 0; step < points; step++) charts.tick(step);
   expect(charts.ofServer("s", points)?.rate.every((rate) => rate === 0)).toBe(true);
+});
+
+function ended(outcome: CallRecord["outcome"], more: Partial<CallRecord> = {}): CallRecord {
+  const begun = { number: 1, method: "tools/call", params: undefined, caller: undefined, client: undefined };
+  const record = createRecord({ ...begun, era: "modern", isFromPage: false, startedAt: 10 });
+  const facts = { name: "s__t", server: "s", ownName: "t", upstreamEra: "legacy" } as const;
+  return Object.assign(record, { ...facts, outcome, endedAt: 14, bytesIn: 5, bytesOut: 7, ...more });
+}
+
+/** The value of one line of the exposition; undefined when there is none. */
+function read(counts: CallCounts, start: string): number | undefined {
+  const line = counts
+    .expose(0, [])
+    .split("\n")
+    .find((each) => each.startsWith(start));
+  return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(" ")));
+}
+
+test("calls and what their servers took are counted, with their bytes", () => {
+  const counts = new CallCounts();
+  for (let number = 1; number <= 3; number++) {
+    counts.returned(ended("ok"), 2, "");
+    counts.ended(ended("ok"), 4);
+    expect(counts.totals).toMatchObject({ ended: number, failed: 0 });
+  }
+  expect(read(counts, "mcp_server_operation_duration_seconds_count")).toBe(3);
+  expect(read(counts, "mcp_server_operation_duration_seconds_sum")).toBeCloseTo(0.012);
+  expect(read(counts, "mcp_client_operation_duration_seconds_count")).toBe(3);
+  expect(read(counts, "mcp_client_operation_duration_seconds_sum")).toBeCloseTo(0.006);
+  expect(read(counts, "junctor_request_bytes_total")).toBe(15);
+  expect(read(counts, "junctor_response_bytes_total")).toBe(21);
+});
+
+test("failures are counted by their type, and rounds of one call each", () => {
+  const counts = new CallCounts();
+  counts.ended(ended("failed", { code: "upstream.timeout" }), 4);
+  counts.ended(ended("input_required"), 3);
+  counts.ended(ended("ok"), 4);
+  expect(counts.totals).toMatchObject({ ended: 3, failed: 1 });
+  expect(counts.expose(0, [])).toMatch(/_count\{[^}]*error_type="upstream.timeout"[^}]*\} 1/);
+  expect(read(counts, "mcp_client_operation_duration_seconds_count")).toBeUndefined();
 });
