@@ -1,5 +1,6 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { isolatedDeclarationSync } from "rolldown/experimental";
 import { describe, expect, test } from "vitest";
 import { loadErrorEntries } from "../packages/core/src/errors/index.ts";
 import { packageVersion } from "../packages/core/src/options/version.ts";
@@ -107,3 +108,16 @@ function ownNamesOf(file: string): readonly string[] {
 function manifestOf(name: string): Manifest {
   return JSON.parse(readFileSync(join(root, "packages", name, "package.json"), "utf8")) as Manifest;
 }
+
+// In junctor types follow from tables, so the compiler's own option is not on.
+test.each(["core", "server", "client"])("every exported value of %s states its type", (name) => {
+  const source = join(root, "packages", name, "src");
+  const files = readdirSync(source, { recursive: true, encoding: "utf8" });
+  const wrong = files
+    .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
+    .flatMap((file) => {
+      const { errors } = isolatedDeclarationSync(file, readFileSync(join(source, file), "utf8"), {});
+      return errors.map(({ message }) => `${file}: ${message}`);
+    });
+  expect(wrong).toEqual([]);
+});

@@ -145,7 +145,7 @@ describe.concurrent("a config that", () => {
       "lacks a comma",
       "comma.json",
       '{ "mcpServers": {\n  "a": { "command": "npx" }\n  "b": {} } }',
-      'line 3, column 3: expected "," or "}", found a string: is a comma missing before it?',
+      ':3:3: expected "," or "}", found a string: is a comma missing before it?',
     ],
     ["is empty", "nothing.json", "", `is empty: write ${example}`],
     [

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect } from "../../packages/client/src/client/connect.ts";
 import { definitionOf } from "../../packages/core/src/mcp/definition.ts";
-import { toAgreedPart } from "../../packages/junctor/src/config/agreed-part.ts";
+import { toAgreedPart } from "../../packages/junctor/src/config/edits.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { createGateway, startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";

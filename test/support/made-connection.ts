@@ -45,7 +45,7 @@ export function createMadeConnection(options: Partial<ConnectionOptions> = {}): 
     backoff,
     keepsAlive: true,
     patienceMs: 2000,
-    startPatienceMs: 30_000,
+    startPatienceMs: () => 30_000,
     report: ({ kind }) => healths.push(kind),
     ...options,
   });

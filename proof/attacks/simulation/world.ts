@@ -78,9 +78,9 @@ export class World {
       config,
       connect: (options) => this.#connect(options),
       parking: this.parking,
-      slots: new StartSlots({ clock, maxStarts: 2 }),
+      slots: new StartSlots({ clock, maxStarts: () => 2 }),
       clock,
-      firstListMs: 2000,
+      firstListMs: () => 2000,
       report: () => {},
     });
     const seal = createSeal({ now: () => clock.now() });

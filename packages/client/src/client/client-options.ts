@@ -31,8 +31,16 @@ interface RelayOptions {
   readonly habits?: QuestionHabits;
   /** Whether each request names its caller to the server. For another replica of the same gateway only. */
   readonly tellsCaller?: boolean;
-  /** How long a caller may take to answer a legacy server while another call waits for its turn; 30 s. */
-  readonly answerWithinMs?: number;
+  /** Read for each request, so that they may change: instead of `timeoutMs` and `maxTotalMs` of the client. */
+  readonly limits?: () => RelayLimits;
+}
+
+/** How long requests that are forwarded may take. */
+export interface RelayLimits {
+  readonly timeoutMs: number;
+  readonly maxTotalMs: number;
+  /** How long a caller may take to answer a legacy server while another call waits for its turn. */
+  readonly answerWithinMs: number;
 }
 
 /** How a client behaves, whatever the way to its server. */

@@ -136,7 +136,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       ? undefined
       : new QuestionRouter({ ...relays, clock, onRefused: onWarning });
   const visits = new Visits();
-  const deadlines = new Deadlines(clock, { timeoutMs, maxTotalMs });
+  const deadlines = new Deadlines(clock, relays?.limits ?? (() => ({ timeoutMs, maxTotalMs })));
 
   const begin = async (
     signal: AbortSignal,

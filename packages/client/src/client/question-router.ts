@@ -17,7 +17,7 @@ interface QuestionRouterOptions {
   /** Called with the reason when a question of the server is refused. */
   readonly onRefused: (text: string) => void;
   /** How long a caller may take to answer while another call waits for its turn; 30 s. */
-  readonly answerWithinMs?: number | undefined;
+  readonly limits?: (() => { readonly answerWithinMs: number }) | undefined;
 }
 
 /** A question whose call is not known yet. */

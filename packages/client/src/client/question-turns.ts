@@ -12,7 +12,7 @@ interface QuestionTurnsOptions {
   readonly clock: Clock;
   readonly habits: QuestionHabits;
   /** How long a caller may take to answer while another call waits for its turn; 30 s. */
-  readonly answerWithinMs?: number | undefined;
+  readonly limits?: (() => { readonly answerWithinMs: number }) | undefined;
 }
 
 /** A call that waits for its turn. */
@@ -38,6 +38,7 @@ const maxWaiting = 1000;
 /** How long a caller may take that left a question unanswered lately, while others wait. Each further one halves it, down to the least. */
 const repeatedMs = 5000;
 const leastMs = 1000;
+const usualLimits = { answerWithinMs: 30_000 };
 /** The last part of a caller's time is for the server: it hears that no answer will come, and may end the call by itself. */
 const maxGraceMs = 1000;
 
@@ -46,7 +47,7 @@ const maxGraceMs = 1000;
  * after the other, however many calls each has waiting, and none may keep the others waiting with a question it does not answer.
  */
 export class QuestionTurns {
-  readonly #options: QuestionTurnsOptions & { readonly answerWithinMs: number };
+  readonly #options: QuestionTurnsOptions;
   /** The calls underway that may ask. After a trial there are several. */
   readonly #loud = new Set<OpenCall>();
   /** The waiting calls of each holder, in the order in which the holders have their turns. */
@@ -59,7 +60,7 @@ export class QuestionTurns {
   #holds = 0;
 
   constructor(options: QuestionTurnsOptions) {
-    this.#options = { ...options, answerWithinMs: options.answerWithinMs ?? 30_000 };
+    this.#options = options;
   }
 
   /** Begins a call's turn. A promise means that the call waits for it; it rejects when the turn does not come. */
@@ -214,7 +215,8 @@ export class QuestionTurns {
 
   /** How long the caller of a call may take to answer: as long as it likes while nobody waits for the end of its call. */
   #withinMs({ owner, holder }: OpenCall): number {
-    const { habits, clock, answerWithinMs } = this.#options;
+    const { habits, clock, limits } = this.#options;
+    const { answerWithinMs } = limits?.() ?? usualLimits;
     // The calls of one session may wait for its user. Callers without a session may be several programs with one name.
     const isOwnSession = (turn: WaitingTurn): boolean =>
       typeof owner === "object" && turn.call.owner === owner;

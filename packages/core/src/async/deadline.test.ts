@@ -6,7 +6,7 @@ import type { Clock } from "./clock.ts";
 import { type Deadline, Deadlines, type TimeLimits } from "./deadline.ts";
 
 function createDeadline({ clock, ...limits }: TimeLimits & { readonly clock: Clock }): Deadline {
-  return new Deadlines(clock, {}).start(limits);
+  return new Deadlines(clock, () => ({})).start(limits);
 }
 
 describe("a deadline", () => {

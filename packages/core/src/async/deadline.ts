@@ -20,12 +20,13 @@ export interface TimeLimits {
 /** The deadlines of all that is underway, with one timer: it waits for the first of them, and then looks who else is due. */
 export class Deadlines {
   readonly clock: Clock;
-  readonly #defaults: Pick<TimeLimits, "timeoutMs" | "maxTotalMs">;
+  readonly #defaults: () => Pick<TimeLimits, "timeoutMs" | "maxTotalMs">;
   readonly #running = new Numbered<Deadline>();
   #wakesAt = Number.POSITIVE_INFINITY;
   #stopTimer: (() => void) | undefined;
 
-  constructor(clock: Clock, defaults: Pick<TimeLimits, "timeoutMs" | "maxTotalMs">) {
+  /** The defaults are read when work begins. */
+  constructor(clock: Clock, defaults: () => Pick<TimeLimits, "timeoutMs" | "maxTotalMs">) {
     this.clock = clock;
     this.#defaults = defaults;
   }
@@ -43,11 +44,12 @@ export class Deadlines {
   }
 
   start({ signal, stop, timeoutMs, maxTotalMs }: TimeLimits): Deadline {
+    const defaults = this.#defaults();
     const deadline = new Deadline({
       all: this,
       caller: signal === undefined ? stop : fromSignal(signal),
-      idleMs: timeoutMs ?? this.#defaults.timeoutMs ?? Number.POSITIVE_INFINITY,
-      totalMs: maxTotalMs ?? this.#defaults.maxTotalMs ?? Number.POSITIVE_INFINITY,
+      idleMs: timeoutMs ?? defaults.timeoutMs ?? Number.POSITIVE_INFINITY,
+      totalMs: maxTotalMs ?? defaults.maxTotalMs ?? Number.POSITIVE_INFINITY,
     });
     deadline.number = this.#running.add(deadline);
     this.wakeAt(deadline.dueAt);

@@ -6,19 +6,20 @@ const maxOwners = 1024;
 /** Lets work through whose cost is time: up to `burstMs` at once, and beyond that no faster than it is paid for. */
 export class LeakyBucket {
   readonly #clock: Clock;
-  readonly #burstMs: number;
+  readonly #burstMs: () => number;
   /** When all the work so far is paid for. */
   #paidAt = Number.NEGATIVE_INFINITY;
 
-  constructor(clock: Clock, burstMs: number) {
+  /** The burst is a number, or a function that gives it when it counts. */
+  constructor(clock: Clock, burstMs: number | (() => number)) {
     this.#clock = clock;
-    this.#burstMs = burstMs;
+    this.#burstMs = typeof burstMs === "function" ? burstMs : () => burstMs;
   }
 
   /** Charges for some work. Gives how long to wait until all is paid for; 0 within the burst. */
   charge(costMs: number): number {
     const now = this.#clock.now();
-    if (costMs > 0) this.#paidAt = Math.max(this.#paidAt, now - this.#burstMs) + costMs;
+    if (costMs > 0) this.#paidAt = Math.max(this.#paidAt, now - this.#burstMs()) + costMs;
     return Math.max(0, this.#paidAt - now);
   }
 }
@@ -26,10 +27,10 @@ export class LeakyBucket {
 /** A bucket for each owner. */
 export class LeakyBuckets<Owner> {
   readonly #clock: Clock;
-  readonly #burstMs: number;
+  readonly #burstMs: number | (() => number);
   readonly #owners = new Map<Owner, LeakyBucket>();
 
-  constructor(clock: Clock, burstMs: number) {
+  constructor(clock: Clock, burstMs: number | (() => number)) {
     this.#clock = clock;
     this.#burstMs = burstMs;
   }

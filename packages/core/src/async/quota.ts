@@ -2,7 +2,8 @@ import { RpcError } from "../errors/index.ts";
 
 /**
  * Most of each thing that one caller may hold or ask for. A caller is a key by its name; without keys it is the address that requests
- * come from over HTTP, and the channel elsewhere. Beside this, no caller holds more than its share of the total.
+ * come from over HTTP, and the channel elsewhere. Beside this, no caller holds more than its share of the total. Each limit is read
+ * when it counts, so that one with a getter may change.
  */
 export interface CallerLimits {
   /** Calls underway over HTTP; 4,096. */
@@ -24,9 +25,10 @@ export interface CallerLimits {
 interface QuotaOptions {
   /** The name of the shared thing, in the plural: for messages. */
   readonly what: string;
-  readonly total: number;
+  /** A number or a function that gives it when it counts. */
+  readonly total: number | (() => number);
   /** Most that one owner may hold. */
-  readonly each?: number | undefined;
+  readonly each?: number | (() => number | undefined) | undefined;
 }
 
 /** An owner may hold this many times as much as is left: one alone has four fifths, two have four ninths each. */
@@ -42,18 +44,28 @@ const retryAfterMs = 1000;
  */
 export class Quota<Owner = unknown> {
   readonly #what: string;
-  readonly #total: number;
-  readonly #each: number;
+  readonly #totalNow: () => number;
+  readonly #eachNow: () => number | undefined;
   readonly #owners = new Map<Owner, { held: number }>();
   #held = 0;
-  /** While less than this is held in all, no owner is at a limit. */
-  readonly ample: number;
 
-  constructor({ what, total, each = Infinity }: QuotaOptions) {
+  constructor({ what, total, each }: QuotaOptions) {
     this.#what = what;
-    this.#total = total;
-    this.#each = each;
-    this.ample = Math.min(each, Math.floor((total * greed) / (greed + 1)));
+    this.#totalNow = typeof total === "function" ? total : () => total;
+    this.#eachNow = typeof each === "function" ? each : () => each;
+  }
+
+  get #total(): number {
+    return this.#totalNow();
+  }
+
+  get #each(): number {
+    return this.#eachNow() ?? Infinity;
+  }
+
+  /** While less than this is held in all, no owner is at a limit. */
+  get ample(): number {
+    return Math.min(this.#each, Math.floor((this.#total * greed) / (greed + 1)));
   }
 
   /** How much is held by all. */

@@ -42,8 +42,10 @@ export class BindError extends BrandedError {
 
 /** One thing that is wrong, or odd, in a config. */
 export interface ConfigIssue {
-  /** Where: `mcpServers.github.comand`, `line 3, column 5`, or nothing for the file as a whole. */
+  /** Which setting: `mcpServers.github.comand`, or nothing for the file as a whole. */
   readonly path: string;
+  /** Where it stands in the file, counted from 1; undefined where that is not known. */
+  readonly at?: { readonly line: number; readonly column: number } | undefined;
   /** What is wrong, and what to write instead. Never a value that came from the environment. */
   readonly message: string;
 }
@@ -58,7 +60,10 @@ export class ConfigError extends BrandedError {
   readonly issues: readonly ConfigIssue[];
 
   constructor(file: string, issues: readonly ConfigIssue[], options?: ErrorOptions) {
-    const lines = issues.map(({ path, message }) => [file, path, message].filter(Boolean).join(": "));
+    const lines = issues.map(({ path, at, message }) => {
+      const place = at === undefined ? file : `${file}:${at.line}:${at.column}`;
+      return [place, path, message].filter(Boolean).join(": ");
+    });
     super(lines.join("\n"), options);
     this.file = file;
     this.issues = issues;

@@ -134,6 +134,8 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
     },
     set config(next) {
       config = next;
+      for (const { upstream } of accounts.all)
+        if (upstream !== undefined) upstream.config = { ...next, start: "lazy" };
     },
     accounts,
     provider,

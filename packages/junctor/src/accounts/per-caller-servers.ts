@@ -26,7 +26,7 @@ interface PerCallerServersOptions {
 }
 
 /** How long the first lists of a caller are waited for. */
-const firstListMs = 5000;
+const firstListMs = (): number => 5000;
 /** How long calls of a server that was removed or changed may take to finish. */
 const retireMs = 10_000;
 
@@ -109,7 +109,7 @@ export class PerCallerServers implements AsyncDisposable {
       signIn: () => links.signInAt(name),
       createUpstream: (authorizer, report) =>
         factory.create({
-          config: { ...config, start: "lazy" },
+          config: { ...(this.#servers.get(name)?.config ?? config), start: "lazy" },
           firstListMs,
           predecessor: undefined,
           authorizer,

@@ -15,7 +15,7 @@ export interface ParkingOptions {
   readonly gatherMs?: number;
   /** Most calls parked at once, in all and for one caller. */
   readonly maxParked?: number;
-  readonly maxParkedPerCaller?: number | undefined;
+  readonly maxParkedPerCaller?: number | (() => number) | undefined;
   /** The address of this process, where it is one of several; see `ParkedState.at`. */
   readonly at?: string | undefined;
 }

@@ -1,5 +1,5 @@
+import { urlKeys } from "./entry-rows.ts";
 import { createFindings } from "./findings.ts";
-import { urlKeys } from "./http-launch.ts";
 import { parseJsonc } from "./jsonc.ts";
 
 /** A server, a module or an address that a config names. */

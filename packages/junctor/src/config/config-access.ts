@@ -1,7 +1,7 @@
 import { ConfigError } from "@junctor/core/errors";
 import type { AuditRecord } from "@junctor/core/provider";
-import type { GatewayConfig } from "./config.ts";
-import { mayWantOAuth } from "./http-launch.ts";
+import type { GatewayConfig, ServerConfig } from "./config.ts";
+import { mayWantOAuth } from "./entry-rows.ts";
 
 /** Whether an edit of the config takes a mount, or the path outside of all mounts, from a caller. */
 export function losesMounts(caller: string, before: GatewayConfig, after: GatewayConfig): boolean {
@@ -35,4 +35,10 @@ export function hasCertificates({ http }: GatewayConfig): boolean {
 export function proofInOrOut(file: string): ConfigError {
   const message = "cannot be brought in or taken away while the gateway runs: make another gateway";
   return new ConfigError(file, [{ path: "junctor.keys, junctor.issuers", message }]);
+}
+
+/** How often a server runs where the gateway has several replicas: once in all, or in each replica. */
+export function placementOf({ placement, launch, sharing }: ServerConfig): "single" | "each" {
+  if (launch.kind !== "command") return placement ?? "each";
+  return sharing === "shared" ? (placement ?? "single") : "each";
 }

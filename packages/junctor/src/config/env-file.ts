@@ -1,4 +1,4 @@
-import { type ConfigValue, refuse } from "./config-value.ts";
+import { type ConfigValue, refuse } from "./value-readers.ts";
 
 interface Texts {
   readonly [name: string]: string;

@@ -1,6 +1,5 @@
 import { basename, dirname, sep } from "node:path";
 import type { KeychainSecret } from "./keychain.ts";
-import type { SandboxConfig } from "./sandbox-config.ts";
 
 /** Where a config comes from, and what its variables and relative paths mean. */
 export interface ConfigSource {
@@ -16,7 +15,10 @@ export interface ConfigSource {
   /** The secret that `${keychain:NAME}` stands for. Without it, such a reference is an issue. */
   readonly readSecret?: (name: string) => KeychainSecret;
   /** Says why a sandbox cannot be made here; without it, that is found out when the server starts. */
-  readonly findSandboxProblem?: (sandbox: SandboxConfig) => string | undefined;
+  readonly findSandboxProblem?: (sandbox: {
+    readonly memoryMb?: number;
+    readonly processes?: number;
+  }) => string | undefined;
 }
 
 /** What the variables of a config mean. */

@@ -7,6 +7,10 @@ export interface Findings {
   readonly source: ConfigSource;
   readonly issues: readonly ConfigIssue[];
   readonly warnings: readonly ConfigIssue[];
+  /** Notes where a setting stands, as the parser of the text does; what is said of it later has its line and column. */
+  locate(path: string, at: () => Place): void;
+  /** Where a setting stands in the text, or else what it is in. */
+  placeOf(path: string): Place | undefined;
   issue(path: string, message: string): void;
   warn(path: string, message: string): void;
   /** The text with its variables filled in; undefined when one cannot be, which has been reported then. */
@@ -25,12 +29,31 @@ export interface Findings {
   ownSecrets(): { readonly [server: string]: readonly string[] };
 }
 
+/** A place in a text, counted from 1. */
+export interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+
 /** A variable without a value. */
 export type Unset = Exclude<Fault, { readonly kind: "malformed" }>;
 
 export function createFindings(source: ConfigSource): Findings {
   const issues: ConfigIssue[] = [];
   const warnings: ConfigIssue[] = [];
+  const places = new Map<string, () => Place>();
+  const placeOf = (path: string): Place | undefined => {
+    for (let part = path; part !== ""; part = part.replace(lastPart, "")) {
+      const place = places.get(part);
+      if (place !== undefined) return place();
+      if (!lastPart.test(part)) return undefined;
+    }
+    return undefined;
+  };
+  const toIssue = (path: string, message: string): ConfigIssue => {
+    const at = placeOf(path);
+    return { path, message, ...(at && { at }) };
+  };
   const secrets = new Set<string>();
   const ownSecrets = new Map<string, Set<string>>();
   const hide = (value: string): void => {
@@ -57,17 +80,19 @@ export function createFindings(source: ConfigSource): Findings {
         if (fault.kind !== "malformed") onUnset(fault, path);
         // A text may have the same mistake twice.
         else if (!issues.some((issue) => issue.path === path && issue.message === fault.message))
-          issues.push({ path, message: fault.message });
+          issues.push(toIssue(path, fault.message));
       }
       return faults.length === 0 ? filled : undefined;
     };
-  const issueUnset = once(({ message }, path) => void issues.push({ path, message }));
+  const issueUnset = once(({ message }, path) => void issues.push(toIssue(path, message)));
   const create = (onUnset: (fault: Unset, path: string) => void, server?: string): Findings => ({
     source,
     issues,
     warnings,
-    issue: (path, message) => void issues.push({ path, message }),
-    warn: (path, message) => void warnings.push({ path, message }),
+    locate: (path, at) => void places.set(path, at),
+    placeOf,
+    issue: (path, message) => void issues.push(toIssue(path, message)),
+    warn: (path, message) => void warnings.push(toIssue(path, message)),
     expand: expandWith(onUnset, server),
     withUnset: (tell) => create(once(tell), server),
     ofServer: (name) => create(onUnset, name),
@@ -78,6 +103,9 @@ export function createFindings(source: ConfigSource): Findings {
   });
   return create(issueUnset);
 }
+
+/** `.name`, `["a name"]` or `[0]` at the end of a path. */
+const lastPart = /(?:(?:^|\.)[\w$@-]+|\[(?:\d+|"(?:[^"\\]|\\.)*")\])$/;
 
 function byLength(values: ReadonlySet<string>): readonly string[] {
   return [...values].toSorted((a, b) => b.length - a.length);

@@ -1,32 +1,25 @@
-export { toAgreedPart } from "./agreed-part.ts";
+export { type AccessRule, type IssuerConfig, type KeyConfig, type ProfileConfig } from "./access-rows.ts";
 export { listLaunches } from "./as-written.ts";
-export { isAnyAddress, placementOf } from "./cluster-settings.ts";
-export { hasCertificates, isOpen, losesMounts, proofInOrOut, toCredentials } from "./config-access.ts";
+export {
+  hasCertificates,
+  isOpen,
+  losesMounts,
+  placementOf,
+  proofInOrOut,
+  toCredentials,
+} from "./config-access.ts";
 export { parseConfigFile, readConfigText, readSmallFile, sourceOfFiles } from "./config-file.ts";
-export { joinPath } from "./config-value.ts";
-export type {
-  AccessRule,
-  ConfigIssue,
-  DisabledServer,
-  GatewayConfig,
-  IssuerConfig,
-  KeyConfig,
-  LockConfig,
-  ServerConfig,
-  ServerLaunch,
-  ToolRule,
-  TracesConfig,
-} from "./config.ts";
+export type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
+export { listForNextStart, toAgreedPart, toProcessKey, toUpstreamKey } from "./edits.ts";
+export { mayWantOAuth, type ServerLaunch } from "./entry-rows.ts";
 export { createFindings } from "./findings.ts";
-export { mayWantOAuth } from "./http-launch.ts";
+export { isAnyAddress, type LockConfig, toRedaction, type TracesConfig } from "./gateway-rows.ts";
 export { type JsonMember, type JsonNode, parseJsoncNode } from "./jsonc.ts";
 export { readKeychain, writeKeychain } from "./keychain.ts";
-export type { OAuthConfig } from "./oauth-config.ts";
 export { parseConfig, parseConfigValue } from "./parse-config.ts";
 export { findSamePrefixes, toPrefix } from "./prefix.ts";
-export type { ProfileConfig } from "./profile-config.ts";
-export { toRedaction } from "./redaction.ts";
 export { toTarget } from "./sandbox.ts";
+export { type OAuthConfig, type ToolRule } from "./server-rows.ts";
 export {
   cacheFolder,
   createPrivateFile,
@@ -35,4 +28,6 @@ export {
   writePrivateFile,
   writePrivateFileAsync,
 } from "./user-files.ts";
+export { joinPath } from "./value-readers.ts";
 export { watchConfig } from "./watch-config.ts";
+export type { ConfigIssue } from "@junctor/core/errors";

@@ -34,15 +34,23 @@ describe("what people write", () => {
     const findings = read();
     parseJsonc('{ "a": [{ "b c": 1,\n "b c": 2 }],\n\n "a": 3, "d": 4 }', findings);
     expect(findings.issues).toEqual([
-      { path: 'a[0]["b c"]', message: "is written twice, in lines 1 and 2: keep one of them" },
-      { path: "a", message: "is written twice, in lines 1 and 4: keep one of them" },
+      {
+        path: 'a[0]["b c"]',
+        at: { line: 2, column: 2 },
+        message: "is written twice, in lines 1 and 2: keep one of them",
+      },
+      {
+        path: "a",
+        at: { line: 4, column: 2 },
+        message: "is written twice, in lines 1 and 4: keep one of them",
+      },
     ]);
   });
 
   test("lines are counted however they end, and a byte order mark is in none", () => {
     for (const end of ["\n", "\r\n", "\r"])
-      expect(() => parse(`{${end}  "a": 1${end}  x }`)).toThrow(/^f: line 3, column 3: /);
-    expect(() => parse("\uFEFFx")).toThrow(/^f: line 1, column 1: /);
+      expect(() => parse(`{${end}  "a": 1${end}  x }`)).toThrow(/^f:3:3: /);
+    expect(() => parse("\uFEFFx")).toThrow(/^f:1:1: /);
   });
 });
 
@@ -50,62 +58,50 @@ describe("a syntax error says where it is and what to write", () => {
   test.each([
     [
       "{",
-      'line 1, column 2: expected a name in double quotes or "}", found the end of the file: is a bracket not closed?',
+      '1:2: expected a name in double quotes or "}", found the end of the file: is a bracket not closed?',
     ],
-    [
-      '{ "mcpServers": {} ',
-      'line 1, column 20: expected "," or "}", found the end of the file: is a bracket not closed?',
-    ],
-    ['{ "mcpServers": {} } }', 'line 1, column 22: expected the end of the file, found "}"'],
+    ['{ "mcpServers": {} ', '1:20: expected "," or "}", found the end of the file: is a bracket not closed?'],
+    ['{ "mcpServers": {} } }', '1:22: expected the end of the file, found "}"'],
     [
       "{ mcpServers: {} }",
-      'line 1, column 3: expected a name in double quotes or "}", found mcpServers (write texts and names in double quotes)',
+      '1:3: expected a name in double quotes or "}", found mcpServers (write texts and names in double quotes)',
     ],
     [
       "{ 'mcpServers': {} }",
-      'line 1, column 3: expected a name in double quotes or "}", found \' (write plain double quotes: ")',
+      '1:3: expected a name in double quotes or "}", found \' (write plain double quotes: ")',
     ],
     [
       "{ “mcpServers”: {} }",
-      'line 1, column 3: expected a name in double quotes or "}", found “ (write plain double quotes: ")',
+      '1:3: expected a name in double quotes or "}", found “ (write plain double quotes: ")',
     ],
     [
       '{ "mcpServers": {\n  "x": { "command": "a" "args": [] } } }',
-      'line 2, column 25: expected "," or "}", found a string: is a comma missing before it?',
+      '2:25: expected "," or "}", found a string: is a comma missing before it?',
     ],
-    ['{ "mcpServers" {} }', 'line 1, column 16: expected ":", found "{"'],
-    ['{ "a": True }', "line 1, column 8: expected a value, found True (write true)"],
-    ['{ "a": None }', "line 1, column 8: expected a value, found None (write null)"],
-    [
-      '{ "a": sk-1234567890 }',
-      "line 1, column 8: expected a value, found sk (write texts and names in double quotes)",
-    ],
-    ['{ "a": abcdefghijklmnopqrstuvwxyz1 }', 'line 1, column 8: expected a value, found "a"'],
-    ['{ "a": [1,, 2] }', 'line 1, column 11: expected a value, found ","'],
-    ['{ "a": 01 }', 'line 1, column 9: expected "," or "}", found "1"'],
-    [
-      '{ "a": "C:\\Users\\me" }',
-      "line 1, column 11: \\U means nothing in a string: write a backslash as \\\\",
-    ],
-    ['{ "a": "one\ntwo" }', 'line 1, column 8: this string has no end in its line: write a " there'],
-    ['{ "a": "one\ttwo" }', "line 1, column 12: a tab cannot stand in a string: write it as \\t"],
-    ["{ /* }", "line 1, column 3: this comment has no end: write */ there"],
-    [
-      "{ # no\n}",
-      'line 1, column 3: expected a name in double quotes or "}", found # (a comment begins with //)',
-    ],
-    ['{ "a":\u00a01 }', "line 1, column 7: expected a value, found the character U+00A0: remove it"],
-    ["{,}", 'line 1, column 2: expected a name in double quotes or "}", found ","'],
-    ["[".repeat(70), "line 1, column 66: is nested more than 64 deep: nest less deeply"],
+    ['{ "mcpServers" {} }', '1:16: expected ":", found "{"'],
+    ['{ "a": True }', "1:8: expected a value, found True (write true)"],
+    ['{ "a": None }', "1:8: expected a value, found None (write null)"],
+    ['{ "a": sk-1234567890 }', "1:8: expected a value, found sk (write texts and names in double quotes)"],
+    ['{ "a": abcdefghijklmnopqrstuvwxyz1 }', '1:8: expected a value, found "a"'],
+    ['{ "a": [1,, 2] }', '1:11: expected a value, found ","'],
+    ['{ "a": 01 }', '1:9: expected "," or "}", found "1"'],
+    ['{ "a": "C:\\Users\\me" }', "1:11: \\U means nothing in a string: write a backslash as \\\\"],
+    ['{ "a": "one\ntwo" }', '1:8: this string has no end in its line: write a " there'],
+    ['{ "a": "one\ttwo" }', "1:12: a tab cannot stand in a string: write it as \\t"],
+    ["{ /* }", "1:3: this comment has no end: write */ there"],
+    ["{ # no\n}", '1:3: expected a name in double quotes or "}", found # (a comment begins with //)'],
+    ['{ "a":\u00a01 }', "1:7: expected a value, found the character U+00A0: remove it"],
+    ["{,}", '1:2: expected a name in double quotes or "}", found ","'],
+    ["[".repeat(70), "1:66: is nested more than 64 deep: nest less deeply"],
   ])("%s", (text, message) => {
     expect(() => parse(text)).toThrow(new ConfigError("f", [toIssue(message)]));
   });
 });
 
-/** `line 1, column 2: …` as an issue. */
+/** `1:2: …` as an issue. */
 function toIssue(text: string): ConfigIssue {
-  const [, path = "", message = ""] = /^(line \d+, column \d+): (.*)$/s.exec(text) ?? [];
-  return { path, message };
+  const [, line, column, message = ""] = /^(\d+):(\d+): (.*)$/s.exec(text) ?? [];
+  return { path: "", at: { line: Number(line), column: Number(column) }, message };
 }
 
 const blanks = fc
@@ -164,7 +160,10 @@ test("any text at all is read, or refused with a line and a column", () => {
         parse(text);
       } catch (error) {
         expect(error).toBeInstanceOf(ConfigError);
-        expect((error as ConfigError).issues.at(-1)?.path).toMatch(/^line \d+, column \d+$/);
+        expect((error as ConfigError).issues.at(-1)).toMatchObject({
+          path: "",
+          at: { line: expect.any(Number) },
+        });
         expect(() => JSON.parse(text) as unknown).toThrow(SyntaxError);
       }
     }),

@@ -1,6 +1,6 @@
 import { ConfigError } from "@junctor/core/errors";
-import { joinPath } from "./config-value.ts";
-import type { Findings } from "./findings.ts";
+import type { Findings, Place } from "./findings.ts";
+import { joinPath } from "./value-readers.ts";
 
 const maxDepth = 64;
 const blank = /(?:[ \t\r\n]+|\/\/[^\r\n]*|\/\*[^]*?\*\/)*/y;
@@ -94,6 +94,7 @@ function parseObject(cursor: Cursor, path: string, depth: number): Bare {
     const start = cursor.at;
     const key = parseString(cursor);
     const at = joinPath(path, key);
+    cursor.findings.locate(at, () => position(cursor.text, start));
     const earlier = written.get(key);
     if (earlier === undefined) written.set(key, start);
     else refuseTwice(cursor, at, earlier, start);
@@ -115,7 +116,10 @@ function refuseTwice({ text, findings }: Cursor, path: string, first: number, se
 function parseArray(cursor: Cursor, path: string, depth: number): unknown {
   const items: unknown[] = [];
   parseItems(cursor, "]", () => {
-    items.push(parseValue(cursor, joinPath(path, items.length), depth + 1).value);
+    const at = joinPath(path, items.length);
+    const start = cursor.at;
+    cursor.findings.locate(at, () => position(cursor.text, start));
+    items.push(parseValue(cursor, at, depth + 1).value);
   });
   return items;
 }
@@ -170,12 +174,14 @@ function unexpected(cursor: Cursor, wanted: string): ConfigError {
 }
 
 function failed(cursor: Cursor, message: string): ConfigError {
-  const { line, column } = position(cursor.text, cursor.at);
   const { source, issues } = cursor.findings;
-  return new ConfigError(source.file, [...issues, { path: `line ${line}, column ${column}`, message }]);
+  return new ConfigError(source.file, [
+    ...issues,
+    { path: "", at: position(cursor.text, cursor.at), message },
+  ]);
 }
 
-function position(text: string, at: number): { readonly line: number; readonly column: number } {
+function position(text: string, at: number): Place {
   const lines = text.slice(text.startsWith("\uFEFF") ? 1 : 0, at).split(/\r\n|\r|\n/);
   return { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 };
 }

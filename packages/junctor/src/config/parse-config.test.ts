@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../../core/src/errors/index.ts";
-import { placementOf } from "./cluster-settings.ts";
-import type { GatewayConfig, ServerLaunch } from "./config.ts";
+import { placementOf } from "./config-access.ts";
+import type { GatewayConfig } from "./config.ts";
+import type { ServerLaunch } from "./entry-rows.ts";
 import { parseConfig, parseConfigValue } from "./parse-config.ts";
 
 const key = "0123456789abcdefXYZ";
@@ -213,7 +214,7 @@ test("what is left out is filled in", () => {
     store: undefined,
     trunk: undefined,
     drainMs: 600_000,
-    remembersLists: true,
+    remember: true,
     secrets: [],
     ownSecrets: {},
     warnings: [],
@@ -303,7 +304,7 @@ test("everything that may be said is taken", () => {
   });
   expect(config).toEqual({
     ...junctor,
-    remembersLists: false,
+    remember: false,
     servers: [{ name: "a", launch: command("a"), onlyTools: undefined, withoutTools: [], ...server }],
     disabled: [],
     profiles: [],
@@ -442,12 +443,12 @@ test("everything that is wrong is said at once, a line for each, and no value is
   expect((error as ConfigError).issues).toHaveLength(6);
   expect((error as ConfigError).message).toBe(
     [
-      "mcp.json: mcpServers.two: is written twice, in lines 4 and 5: keep one of them",
-      "mcp.json: mcpServers.one.comand: is not known here: did you mean command?",
-      'mcp.json: mcpServers.two.url: must begin with http:// or https://: write "https://example.com/mcp"',
-      "mcp.json: junctor.audit: NOT_SET is not set: set it, or write ${NOT_SET:-default}",
-      'mcp.json: junctor.log.level: must be one of "trace", "debug", "info", "warn", "error", "silent"',
-      "mcp.json: junctor.servers.tow: is not the name of a server: did you mean two?",
+      "mcp.json:5:7: mcpServers.two: is written twice, in lines 4 and 5: keep one of them",
+      "mcp.json:3:16: mcpServers.one.comand: is not known here: did you mean command?",
+      'mcp.json:5:16: mcpServers.two.url: must begin with http:// or https://: write "https://example.com/mcp"',
+      "mcp.json:7:44: junctor.audit: NOT_SET is not set: set it, or write ${NOT_SET:-default}",
+      'mcp.json:7:78: junctor.log.level: must be one of "trace", "debug", "info", "warn", "error", "silent"',
+      "mcp.json:7:31: junctor.servers.tow: is not the name of a server: did you mean two?",
     ].join("\n"),
   );
 });

@@ -1,19 +1,31 @@
 import type { Separator } from "@junctor/core/compose";
 import { ConfigError } from "@junctor/core/errors";
 import { nearest } from "@junctor/core/options";
-import { checkPlacement } from "./cluster-settings.ts";
-import { type ConfigObject, type ConfigValue, refuse, toObject, warn } from "./config-value.ts";
 import type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
+import { mayWantOAuth, readServerEntries, type ServerEntry } from "./entry-rows.ts";
 import type { ConfigSource } from "./expand.ts";
 import { createFindings, type Findings } from "./findings.ts";
-import { mayWantOAuth } from "./http-launch.ts";
+import { gatewayRows, type GatewaySettings } from "./gateway-rows.ts";
 import { parseJsonc } from "./jsonc.ts";
-import { readGatewaySettings } from "./junctor-section.ts";
 import { describePrefixRule, findSamePrefixes, isPrefix, toPrefix } from "./prefix.ts";
-import { checkProfiles } from "./profile-settings.ts";
-import { readServerEntries, type ServerEntry } from "./server-entry.ts";
-import { checkServerNames, readDefaults, readServerSettings } from "./server-settings.ts";
-import { readObjectOrEmpty } from "./value-readers.ts";
+import { readRows } from "./rows.ts";
+import {
+  checkPlacement,
+  checkServerNames,
+  readDefaults,
+  readServerSettings,
+  serverHints,
+} from "./server-rows.ts";
+import {
+  type ConfigObject,
+  type ConfigValue,
+  joinPath,
+  readObjectOrEmpty,
+  refuse,
+  refuseUnknownKeys,
+  toObject,
+  warn,
+} from "./value-readers.ts";
 
 const sections = ["mcpServers", "servers", "junctor", "inputs"];
 const example = '{ "mcpServers": { "NAME": { "command": "npx", "args": ["-y", "a-server"] } } }';
@@ -42,7 +54,7 @@ function toConfig(value: unknown, findings: Findings): GatewayConfig {
   const settings = readGatewaySettings(section);
   const servers = readServers(entries, section, settings.separator);
   const names = [...servers.servers, ...servers.disabled].map(({ name }) => name);
-  checkProfiles(section.get("profiles"), settings, names);
+  checkAccess(section, settings, names);
   warnOfUnusedAudits(section);
   const { issues, warnings, source } = findings;
   if (issues.length > 0) throw new ConfigError(source.file, issues);
@@ -53,6 +65,16 @@ function toConfig(value: unknown, findings: Findings): GatewayConfig {
     ownSecrets: findings.ownSecrets(),
     warnings,
   };
+}
+
+/** What may stand in the section; the first two are read apart from the rest. */
+const sectionKeys: readonly string[] = ["servers", "defaults", ...Object.keys(gatewayRows)];
+
+function readGatewaySettings(section: ConfigObject): GatewaySettings {
+  // Some people name the schema here.
+  const written = { ...section, entries: () => section.entries().filter(([key]) => key !== "$schema") };
+  refuseUnknownKeys(written, sectionKeys, serverHints);
+  return readRows(gatewayRows, section);
 }
 
 /** The top level. What else stands there is the business of other programs, unless it is one of ours misspelt. */
@@ -140,4 +162,53 @@ function warnOfUnusedAudits(section: ConfigObject): void {
     const advice = 'is not used while there is no audit: write "junctor": { "audit": "audit.jsonl" }';
     warn(object.get("audit"), advice);
   }
+}
+
+/** Reports profiles, keys and issuers that contradict the rest of a config. */
+function checkAccess(
+  section: ConfigObject,
+  {
+    profiles: all,
+    keys: known,
+    rules: given,
+    issuers: trusted,
+    http,
+  }: Pick<GatewaySettings, "profiles" | "keys" | "rules" | "issuers" | "http">,
+  servers: readonly string[],
+): void {
+  const { findings } = section;
+  const at = (list: string, name: string): string => joinPath(`junctor.${list}`, name);
+  if (trusted.length > 0 && http.publicUrl === undefined)
+    refuse(
+      section.get("issuers"),
+      'needs the URL that tokens are made for: write "http": { "publicUrl": "https://mcp.example.com/mcp" }',
+    );
+  // What the names of callers with a token or a certificate begin with.
+  const others = [...trusted.map(({ name }) => name), "cert"];
+  for (const { name } of known) {
+    const issuer = others.find((each) => name.startsWith(`${each}:`));
+    if (issuer !== undefined)
+      findings.issue(
+        at("keys", name),
+        `could be the name of a caller with a token or a certificate (${issuer}:): choose another`,
+      );
+  }
+  for (const { name } of all)
+    if (servers.includes(name))
+      findings.issue(
+        at("profiles", name),
+        "is the name of a server too: choose another, as both would be served at one path",
+      );
+  const names = new Set(all.map(({ name }) => name));
+  const boundTo = [
+    ...known.map((key) => [at("keys", key.name), key] as const),
+    ...given.map((each, index) => [`junctor.rules[${index}]`, each] as const),
+  ];
+  for (const [place, { profiles: of = [] }] of boundTo)
+    for (const name of of)
+      if (!names.has(name))
+        findings.issue(
+          `${place}.profiles`,
+          `names no profile: there is no ${JSON.stringify(name)} in "profiles"`,
+        );
 }

@@ -4,8 +4,8 @@ import { homedir } from "node:os";
 import { delimiter, isAbsolute, join, sep } from "node:path";
 import type { ChildCommand } from "@junctor/client";
 import { defined } from "@junctor/core/options";
-import type { ServerLaunch } from "./config.ts";
-import type { SandboxConfig } from "./sandbox-config.ts";
+import type { ServerLaunch } from "./entry-rows.ts";
+import type { SandboxConfig } from "./server-rows.ts";
 import { cacheFolder, stateFolder } from "./user-files.ts";
 
 /** Where systems keep programs, libraries and settings; what of it does not exist is left out. */
@@ -91,7 +91,7 @@ function toBinds(read: readonly string[], write: readonly string[]): readonly st
   return [...binds, ...hidden.flatMap(sized)];
 }
 
-function toLimits({ memoryMb, processes }: SandboxConfig): readonly string[] {
+function toLimits({ memoryMb, processes }: Pick<SandboxConfig, "memoryMb" | "processes">): readonly string[] {
   if (memoryMb === undefined && processes === undefined) return [];
   const memory = memoryMb === undefined ? [] : [`--data=${memoryMb * 1024 * 1024}`];
   const tasks = processes === undefined ? [] : [`--nproc=${processes}`];
@@ -137,7 +137,9 @@ let probed: Probe | undefined;
 let hasPrlimit: boolean | undefined;
 
 /** Why a sandbox cannot be made on this machine; undefined when it can. Programs are tried once for each process. */
-export function findSandboxProblem(sandbox: SandboxConfig): string | undefined {
+export function findSandboxProblem(
+  sandbox: Pick<SandboxConfig, "memoryMb" | "processes">,
+): string | undefined {
   const { problem } = probe();
   if (problem !== undefined || toLimits(sandbox).length === 0) return problem;
   hasPrlimit ??= spawnSync(locate("prlimit"), ["--version"]).status === 0;

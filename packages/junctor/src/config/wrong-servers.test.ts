@@ -23,7 +23,7 @@ function complaintOf(text: string): string {
   try {
     parseConfig(text, { file: "f", env, folder: "/etc/x", readText });
   } catch (error) {
-    if (error instanceof ConfigError) return error.message.replaceAll(/^f: /gm, "");
+    if (error instanceof ConfigError) return error.message.replaceAll(/^f(?::\d+:\d+)?: /gm, "");
     throw error;
   }
   return "nothing is wrong";

@@ -18,7 +18,7 @@ function complaintOf(text: string): string {
   try {
     parseConfig(text, { file: "f", env, folder: "/etc/x" });
   } catch (error) {
-    if (error instanceof ConfigError) return error.message.replaceAll(/^f: /gm, "");
+    if (error instanceof ConfigError) return error.message.replaceAll(/^f(?::\d+:\d+)?: /gm, "");
     throw error;
   }
   return "nothing is wrong";
@@ -487,4 +487,27 @@ describe("a key", () => {
   ])("%s", (text, message) => {
     expect(complaintOf(text)).toBe(message);
   });
+});
+
+test("every mistake is told with the line and column of its setting, or of what it is missing from", () => {
+  const text = `{
+  "mcpServers": {
+    "one": { "comand": "x" }, // a comment
+    "two words": { "command": "a", "args": ["b", 2] },
+  },
+  "junctor": {
+    "http": {
+      "port": 70000, "tls": { "cert": "a.pem" } },
+    "servers": { "one": { "allow": ["a", ""] } }
+  }
+}`;
+  expect(() => parseConfig(text, { file: "f", env, folder: "/etc/x" })).toThrow(
+    [
+      "f:3:14: mcpServers.one.comand: is not known here: did you mean command?",
+      'f:4:50: mcpServers["two words"].args[1]: must be a string, not a number: write "args": ["--port", "1"]',
+      "f:8:7: junctor.http.port: must be a whole number from 0 to 65535: write 7780",
+      'f:8:22: junctor.http.tls: needs a certificate and its key: write { "cert": "server.pem", "key": "server.key" }',
+      'f:9:42: junctor.servers.one.allow[1]: is empty: write "allow": ["read_*"]',
+    ].join("\n"),
+  );
 });

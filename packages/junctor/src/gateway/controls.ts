@@ -129,7 +129,7 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
     isRecorded: (name) => fleet.serverNamed(name)?.config.record === true,
     restart: async (server) => {
       if (!fleet.upstreams.has(server) && fleet.perCaller.get(server) === undefined) return false;
-      await fleet.update(config().servers, toNaming(config()), restartMs, server);
+      await fleet.update(config().servers, toNaming(config()), () => restartMs, server);
       return true;
     },
     stop: async (server) => {

@@ -2,7 +2,7 @@ import { waitFor } from "@junctor/core/async";
 import type { Catalog, Naming } from "@junctor/core/compose";
 import { type Change, fromFacets, type OldProvider, type Provider } from "@junctor/core/provider";
 import { type Links, PerCallerServers } from "../accounts/index.ts";
-import type { ServerConfig } from "../config/index.ts";
+import { type ServerConfig, toProcessKey, toUpstreamKey } from "../config/index.ts";
 import type { CallerKinds } from "../policy/index.ts";
 import {
   type GatewayServer,
@@ -91,7 +91,7 @@ export class Fleet implements AsyncDisposable {
   async update(
     configured: readonly ServerConfig[],
     naming: Naming,
-    firstListMs: number,
+    firstListMs: () => number,
     renewed?: string,
   ): Promise<void> {
     const { catalog, clock, kinds, memory, pins, shared } = this.#options;
@@ -99,17 +99,21 @@ export class Fleet implements AsyncDisposable {
     const isOne = (server: ServerConfig): boolean => !this.#local.has(server.name);
     const remote = servers.filter((server) => isOne(server) && !this.perCaller.has(server));
     const runsTheSame = (one: ServerConfig | undefined, other: ServerConfig): boolean =>
-      other.name !== renewed && one !== undefined && this.#toRun(one) === this.#toRun(other);
+      other.name !== renewed && one !== undefined && toProcessKey(one) === toProcessKey(other);
     this.perCaller.update(servers.filter(isOne), naming, runsTheSame);
     const before = new Map(this.#upstreams);
     const goesOn = (server: ServerConfig): boolean => runsTheSame(before.get(server.name)?.config, server);
     const added = remote
       .filter((server) => !goesOn(server))
       .map((server) => this.#create(server, firstListMs));
+    const running = new Map([...before, ...added.map((upstream) => [upstream.name, upstream] as const)]);
     for (const server of remote) {
-      const running = before.get(server.name);
-      if (running !== undefined && goesOn(server)) running.config = server;
+      const upstream = running.get(server.name);
+      if (upstream === undefined || upstream.config === server) continue;
+      upstream.config = server;
+      shared?.setKey(upstream, toUpstreamKey(server));
     }
+    this.factory.slots.begin();
     const kept = new Set(remote.map(({ name }) => name));
     const gone = [...before.values()].filter(({ name }) => !kept.has(name));
     const replaced = added.flatMap(({ name }) => before.get(name) ?? []);
@@ -143,7 +147,7 @@ export class Fleet implements AsyncDisposable {
     // With every list remembered, the first list waits for no server. Those that start should not slow it down either.
     if (before.size === 0 && eager.every(({ isListed }) => isListed)) this.factory.slots.startGently();
     for (const upstream of unawaited) void upstream.start();
-    await waitFor(Promise.all(awaited.map((upstream) => upstream.start())), { ms: firstListMs, clock });
+    await waitFor(Promise.all(awaited.map((upstream) => upstream.start())), { ms: firstListMs(), clock });
     for (const upstream of awaited)
       if (!upstream.isListed && upstream.health.kind !== "stopped") memory?.miss(upstream.config);
   }
@@ -163,7 +167,7 @@ export class Fleet implements AsyncDisposable {
     await this.#options.memory?.flush();
   }
 
-  #create(config: ServerConfig, firstListMs: number): Upstream {
+  #create(config: ServerConfig, firstListMs: () => number): Upstream {
     const { shared } = this.#options;
     const predecessor = this.#upstreams.get(config.name);
     // One that was replaced has no news.
@@ -173,18 +177,7 @@ export class Fleet implements AsyncDisposable {
     const create = (report: typeof listen): Upstream =>
       this.factory.create({ config, firstListMs, predecessor, report });
     if (shared === undefined) return create(listen);
-    return shared.take(this.#toRun(config), { user: this, listen }, create, predecessor);
-  }
-
-  /** What a server's process depends on. `tasks` is read for each call, but by the upstream, which gateways may have in common. */
-  #toRun(config: ServerConfig): string {
-    const more = this.#options.shared === undefined ? {} : { tasks: config.tasks };
-    // `toAgreedPart` writes the settings in another order than the parser.
-    return Object.entries({ ...toRun(config), ...more })
-      .filter(([, value]) => value !== undefined)
-      .map((setting) => JSON.stringify(setting))
-      .toSorted()
-      .join();
+    return shared.take(toUpstreamKey(config), { user: this, listen }, create, predecessor);
   }
 }
 
@@ -239,12 +232,4 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
     for (const part of change.changed) onChange({ part, origin: name, isFor: pooled.isFor });
     if (isForAll) onListed();
   };
-}
-
-/** A config without the settings that need no other process. */
-function toRun(server: ServerConfig): object {
-  const inLists = { prefix: undefined, allow: undefined, deny: undefined, tools: undefined };
-  const ofResults = { trustHints: undefined, maxResultTokens: undefined };
-  const elsewhere = { ...ofResults, audit: undefined, record: undefined, tasks: undefined };
-  return { ...server, ...inLists, ...elsewhere, onlyTools: undefined, withoutTools: undefined };
 }

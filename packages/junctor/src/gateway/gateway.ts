@@ -1,5 +1,5 @@
 import { type CredentialEvent, createMemoryStore } from "@junctor/client/internal";
-import { systemClock } from "@junctor/core/async";
+import { type CallerLimits, systemClock } from "@junctor/core/async";
 import { anyone, Catalog, describeCollision } from "@junctor/core/compose";
 import { ClosedError } from "@junctor/core/errors";
 import { createSeal } from "@junctor/core/mcp";
@@ -83,13 +83,14 @@ export async function startGateway(
   options: StartOptions = {},
 ): Promise<RunningGateway> {
   const { clock = systemClock, file = "config", memoryFolder: folder } = options;
-  const { startsWhen, firstListMs = first.firstListMs } = options;
+  const { startsWhen } = options;
   const { cluster, local = {}, unnamed = "refused", seal = createSeal({ now: () => clock.now() }) } = options;
   let config = first;
   const hide = createHide((server) => secretsAt(config, server));
   const log = createSafeLog(options.log ?? silentLog, hide);
-  const { perCaller, maxStarts } = first;
-  const parked = { clock, maxParkedPerCaller: perCaller.parked, at: cluster?.membership.id };
+  const firstListMs = (): number => options.firstListMs ?? config.firstListMs;
+  const perCaller = toLiveLimits(() => config.perCaller);
+  const parked = { clock, maxParkedPerCaller: () => perCaller.parked ?? 1024, at: cluster?.membership.id };
   const parking = options.shared?.parking ?? new Parking({ ...parked, ...options.parking });
   const changes = createChanges();
   const kinds = createCallerKinds();
@@ -121,7 +122,7 @@ export async function startGateway(
     ...findUnmatchedRules(config, fleet.servers),
   ];
   const rules = new RuleWatch(unmatched, log);
-  const remembers = folder !== undefined && first.remembersLists;
+  const remembers = folder !== undefined && first.remember;
   // An edit that no person agreed to must not choose which texts of a definition count as the same.
   let agreedSecrets = allSecrets(first);
   const strong = (): readonly string[] => agreedSecrets.filter(isStrongSecret);
@@ -151,7 +152,16 @@ export async function startGateway(
   const listeners = { onChange: changes.report, onListed: () => rules.look(), onServer, onCredential };
   const isKnown: LinksOptions["isKnown"] = (caller) => isProvable(config, caller, controls.isRevoked);
   const links = options.accounts === true ? new Links({ seal, clock, ...first.http, isKnown }) : undefined;
-  const fleet = new Fleet({ ...shared, ...listeners, local, memory, maxStarts, links, cluster, heldFd });
+  const fleet = new Fleet({
+    ...shared,
+    ...listeners,
+    local,
+    memory,
+    links,
+    cluster,
+    heldFd,
+    maxStarts: () => config.maxStarts,
+  });
 
   const updateFleet = (): Promise<void> => fleet.update(config.servers, toNaming(config), firstListMs);
   let isReady = false;
@@ -221,7 +231,7 @@ export async function startGateway(
     const updated = fleet.update(
       next.servers,
       toNaming(next),
-      isReady ? Math.min(firstListMs, addedListMs) : firstListMs,
+      isReady ? () => Math.min(firstListMs(), addedListMs) : firstListMs,
     );
     for (const part of ["tools", "prompts", "resources"] as const) changes.report({ part });
     rules.look();
@@ -256,6 +266,7 @@ export async function startGateway(
       return access.authenticate;
     },
     admit,
+    perCaller,
     pages: connections?.pages,
     ready,
     status: controls.status,
@@ -275,6 +286,11 @@ export async function startGateway(
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** The limits as the config has them at the moment. */
+function toLiveLimits(limits: () => CallerLimits): CallerLimits {
+  return new Proxy({}, { get: (_, key): unknown => Reflect.get(limits(), key) });
 }
 
 /** Others have lists already, which must not wait long for a server that an edit of the config added. */

@@ -1,3 +1,4 @@
+import type { CallerLimits } from "@junctor/core/async";
 import type { Collision } from "@junctor/core/compose";
 import type { Server } from "@junctor/core/mcp";
 import type { Provider } from "@junctor/core/provider";
@@ -43,6 +44,8 @@ export interface Gateway extends AsyncDisposable {
 export interface RunningGateway extends Gateway {
   /** Like `authenticate`, but always there: it follows the config, and lets every caller in while callers need no proof. */
   readonly admit: Authenticate;
+  /** What one caller may hold, as the config says at the moment; for a listener. */
+  readonly perCaller: CallerLimits;
   /** Resolves when a server that starts with the gateway is up and listed, or has failed once. */
   untilKnown(server: string): Promise<void>;
   /** Takes another config. With `keepsModules`, which no person agreed to, modules and the lock stay as they are. */

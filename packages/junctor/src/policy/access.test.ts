@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import { createCatalogOf, createSource, toListed, toTools } from "../../../../test/support/fake-source.ts";
 import { systemClock } from "../../../core/src/async/clock.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
-import type { GatewayConfig, KeyConfig } from "../config/config.ts";
+import type { KeyConfig } from "../config/access-rows.ts";
+import type { GatewayConfig } from "../config/config.ts";
 import { silentLog } from "../log/log.ts";
 import { type Access, createAccess, type Unnamed } from "./access.ts";
 

@@ -4,8 +4,8 @@ import { runs } from "../../../../test/support/runs.ts";
 import { allowAll } from "../../../core/src/compose/view.ts";
 import { ConfigError } from "../../../core/src/errors/index.ts";
 import type { Caller } from "../../../core/src/mcp/caller.ts";
-import { toAgreedPart } from "../config/agreed-part.ts";
 import type { GatewayConfig } from "../config/config.ts";
+import { toAgreedPart } from "../config/edits.ts";
 import { parseConfigValue } from "../config/parse-config.ts";
 import { type CallerRules, compileRules } from "./rules.ts";
 
@@ -186,7 +186,7 @@ describe("the section", () => {
     [[{ allow: [] }], /^rules\[0\]\.allow: is empty: /],
     [[{ alow: ["a"] }], /^rules\[0\]\.alow: is not known here: did you mean allow\?/],
     [[{ scope: "s" }], /^rules\[0\]: says not what the scope is for: /],
-    [[{ scope: "a b", tools: ["*"] }], /^rules\[0\]\.scope\[0\]: is no name of a scope: /],
+    [[{ scope: "a b", tools: ["*"] }], /^rules\[0\]\.scope: is no name of a scope: /],
     [
       [{ deny: ["a"], tools: ["b"] }],
       /^rules\[0\]\.tools: does not belong here: write the globs into "deny"/,

@@ -12,7 +12,7 @@ interface UpstreamUser {
 }
 
 interface SharedUpstream {
-  readonly key: string;
+  key: string;
   /** The fleets that have it. */
   readonly users: Map<object, Listen>;
 }
@@ -53,6 +53,15 @@ export class SharedUpstreams implements AsyncDisposable {
     this.#current.set(key, upstream);
     this.#used.set(upstream, { key, users });
     return upstream;
+  }
+
+  /** The config of a server was edited and it goes on: from now on it is given for this key. */
+  setKey(upstream: Upstream, key: string): void {
+    const shared = this.#used.get(upstream);
+    if (shared === undefined || shared.key === key) return;
+    if (this.#current.get(shared.key) === upstream) this.#current.delete(shared.key);
+    shared.key = key;
+    if (!this.#current.has(key)) this.#current.set(key, upstream);
   }
 
   /** A fleet has no use for a server any more. True when it was the last that had. */

@@ -37,15 +37,15 @@ export interface UpstreamFactoryOptions {
   readonly onCredential?: ((server: string, event: CredentialEvent) => void) | undefined;
   /** The other processes of the gateway, if there are any. */
   readonly cluster?: Cluster | undefined;
-  /** How many processes start at the same time; by the cores of this machine. */
-  readonly maxStarts?: number | undefined;
+  /** How many processes start at the same time, read when one starts; by the cores of this machine when undefined. */
+  readonly maxStarts?: (() => number | undefined) | undefined;
   /** Open until no child is left; see `GuardianOptions`. */
   readonly heldFd?: number | undefined;
 }
 
 interface NewUpstream {
   readonly config: ServerConfig;
-  readonly firstListMs: number;
+  readonly firstListMs: () => number;
   readonly predecessor: Upstream | undefined;
   readonly report: (upstream: Upstream, event: UpstreamEvent) => void;
   /** Gives requests the token of one caller. Then nothing that is remembered of the server is shown. */
@@ -60,10 +60,11 @@ export class UpstreamFactory {
   readonly #hosted: MemoryTasks;
 
   constructor(options: UpstreamFactoryOptions) {
-    const { clock, log, heldFd, maxStarts = Math.max(4, 2 * availableParallelism()) } = options;
+    const { clock, log, heldFd } = options;
+    const usualStarts = Math.max(4, 2 * availableParallelism());
     this.#options = options;
     this.#guardian = createGuardian({ clock, heldFd, onWarning: (text) => log.warn({}, text) });
-    this.slots = new StartSlots({ clock, maxStarts });
+    this.slots = new StartSlots({ clock, maxStarts: () => options.maxStarts?.() ?? usualStarts });
     this.#hosted = createMemoryTasks({ clock });
   }
 

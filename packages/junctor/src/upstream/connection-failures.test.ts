@@ -38,7 +38,7 @@ test.each([
     gate: new StartGate({ clock }),
     keepsAlive: true,
     patienceMs: 2000,
-    startPatienceMs: 30_000,
+    startPatienceMs: () => 30_000,
     report: () => {},
   });
   const told = connection.whenUp(new AbortController().signal).catch((reason: unknown) => reason);

@@ -66,7 +66,7 @@ test("whatever happens, one is opened at a time and six a minute, everybody hear
     fc.asyncProperty(fc.boolean(), fc.nat(), steps, async (keepsAlive, seed, happening) => {
       const clock = createVirtualClock(1_000_000);
       const common = new StartGate({ clock, maxStarts: 3 });
-      const slots = new StartSlots({ clock, maxStarts: 1, lookMs: 5000 });
+      const slots = new StartSlots({ clock, maxStarts: () => 1, lookMs: 5000 });
       const slotsTaken: (() => void)[] = [];
       let state: Health["kind"] = "idle";
       const opener = createFakeOpener();
@@ -89,7 +89,7 @@ test("whatever happens, one is opened at a time and six a minute, everybody hear
         backoff: createBackoff({ minMs: 10, maxMs: 200, random: () => (seed % 100) / 100 }),
         keepsAlive,
         patienceMs: 2000,
-        startPatienceMs: 30_000,
+        startPatienceMs: () => 30_000,
         slots,
         common,
         report: ({ kind }) => {

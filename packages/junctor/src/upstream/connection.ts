@@ -109,7 +109,7 @@ export interface ConnectionOptions extends StartsOptions {
   /** How long a call waits for a server that is being started again. */
   readonly patienceMs: number;
   /** How long a call waits for the first start. */
-  readonly startPatienceMs: number;
+  readonly startPatienceMs: () => number;
   /** How callers are told of a failure; by its reason alone. */
   readonly describeFailure?: DescribeFailure | undefined;
   /** Called at every change of its health, when `client` is already what it is from now on. */
@@ -171,7 +171,7 @@ export class Connection implements AsyncDisposable {
   /** The client, waited for as long as there is hope. Rejects with an `UpstreamError`: nothing was sent. */
   async whenUp(signal: AbortSignal): Promise<Client> {
     const { clock, patienceMs, startPatienceMs } = this.#options;
-    const until = clock.now() + (this.#starts.failures === 0 ? startPatienceMs : patienceMs);
+    const until = clock.now() + (this.#starts.failures === 0 ? startPatienceMs() : patienceMs);
     this.#needing++;
     try {
       this.start();

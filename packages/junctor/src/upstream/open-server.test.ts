@@ -19,8 +19,10 @@ const everyone: CallerGroup = {
 test("a server that does not answer in time gets twice as much each time, up to eight times", async () => {
   const clock = createVirtualClock(1_000_000);
   const given: (number | undefined)[] = [];
+  const slow = toServerConfig("slow", { startTimeoutMs: 1000 });
   const createConnection = createConnectionFactory({
-    config: toServerConfig("slow", { startTimeoutMs: 1000 }),
+    config: slow,
+    configNow: () => slow,
     connect: ({ connectTimeoutMs }) => {
       given.push(connectTimeoutMs);
       return Promise.reject(new ConnectError("slow", "no answer", { kind: "no_answer" }));
@@ -38,8 +40,10 @@ test("a server that may run elsewhere is looked for every two seconds, and start
   const clock = createVirtualClock(1_000_000);
   let isHere = false;
   let [looks, starts] = [0, 0];
+  const placed = toServerConfig("placed");
   const createConnection = createConnectionFactory({
-    config: toServerConfig("placed"),
+    config: placed,
+    configNow: () => placed,
     connect: async ({ onOpen }) => {
       looks++;
       if (isHere) {

@@ -115,6 +115,8 @@ export type CreateConnection = (
 
 interface ConnectionFactoryOptions {
   readonly config: ServerConfig;
+  /** The config at the moment: times may change while the server runs. */
+  readonly configNow: () => ServerConfig;
   readonly connect: (options: ConnectOptions) => Promise<Client>;
   readonly clock: Clock;
   /** Limits how many processes start at the same time, for all servers. */
@@ -149,7 +151,7 @@ const maxTimeoutFactor = 8;
 
 /** All connections to a server have these things in common. */
 export function createConnectionFactory(options: ConnectionFactoryOptions): CreateConnection {
-  const { config, connect, clock, habits } = options;
+  const { config, configNow, connect, clock, habits } = options;
   // Connections come and go with sessions and calls, and with them their own gates. Those over HTTP start no process.
   const isProcess = config.launch.kind === "command";
   const common = isProcess ? new StartGate({ clock, maxStarts: maxShortLives }) : undefined;
@@ -167,7 +169,7 @@ export function createConnectionFactory(options: ConnectionFactoryOptions): Crea
       ...(options.isPlaced === true ? { backoff: createBackoff({ minMs: 500, maxMs: maxPlacedMs }) } : {}),
       common,
       patienceMs,
-      startPatienceMs: config.startTimeoutMs,
+      startPatienceMs: () => configNow().startTimeoutMs,
       slots: isProcess ? options.slots : undefined,
       open: ({ signal, timeouts, onLost, onOpen, onSpawned }) =>
         connect({
@@ -178,15 +180,13 @@ export function createConnectionFactory(options: ConnectionFactoryOptions): Crea
             resultTypes,
             server: config.name,
             habits,
-            answerWithinMs: config.answerWithinMs,
+            limits: configNow,
           },
           ...(era === "legacy" ? { era } : {}),
           reconnects: false,
           validate: false,
-          timeoutMs: config.timeoutMs,
-          maxTotalMs: config.maxTotalMs,
-          connectTimeoutMs: config.startTimeoutMs * Math.min(2 ** timeouts, maxTimeoutFactor),
-          maxStartMs: config.maxStartMs,
+          connectTimeoutMs: configNow().startTimeoutMs * Math.min(2 ** timeouts, maxTimeoutFactor),
+          maxStartMs: configNow().maxStartMs,
           clock,
           onLost,
           onOpen,

@@ -27,6 +27,7 @@ function create(): OwnConnections {
   let opened = 0;
   return new OwnConnections({
     config: config!,
+    configNow: () => config!,
     clock,
     create: (group) => {
       const connection = { client: undefined, [Symbol.asyncDispose]: () => Promise.resolve() };

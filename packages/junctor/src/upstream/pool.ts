@@ -48,6 +48,8 @@ export interface Loan {
 
 interface PoolOptions {
   readonly config: ServerConfig;
+  /** What of the config may change while the server runs. */
+  readonly configNow: () => Pick<ServerConfig, "maxConnections">;
   readonly groups: CallerGroups;
   readonly createConnection: CreateConnection;
   readonly clock: Clock;
@@ -84,8 +86,9 @@ export class Pool implements AsyncDisposable {
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    const { config, groups, clock, onWaiting } = options;
-    this.#own = new OwnConnections({ config, clock, create: (group) => this.#create(group) });
+    const { config, configNow, groups, clock, onWaiting } = options;
+    const create = (group: CallerGroup): PooledConnection => this.#create(group);
+    this.#own = new OwnConnections({ config, configNow, clock, create });
     this.#queue = new ConnectionQueue(config.name, clock, onWaiting);
     this.everyone = this.#create(groups.everyone);
   }
@@ -301,8 +304,7 @@ function stopped(server: string): UpstreamError {
   return new UpstreamError("unavailable", text, { server, delivery: "not_sent" });
 }
 
-interface OwnConnectionsOptions {
-  readonly config: ServerConfig;
+interface OwnConnectionsOptions extends Pick<PoolOptions, "config" | "configNow"> {
   readonly clock: Clock;
   readonly create: (group: CallerGroup) => PooledConnection;
 }
@@ -315,19 +317,22 @@ const idleMs = 5 * 60_000;
 /** The connections to one server besides that for everyone. At their limit one that is idle makes room for a new one. */
 export class OwnConnections implements AsyncDisposable {
   readonly #options: OwnConnectionsOptions;
-  /** Most connections, and whether a connection serves one call at a time. */
-  readonly #limits: { readonly most: number; readonly isExclusive: boolean };
   readonly #connections = new Set<PooledConnection>();
   readonly #quota: Quota<CallerGroup["holder"]>;
   readonly #closing = new ClosingSet();
   #stopSweep: (() => void) | undefined;
 
   constructor(options: OwnConnectionsOptions) {
-    const { launch, sharing, maxConnections, instances } = options.config;
     this.#options = options;
-    const most = Math.max(maxConnections, launch.kind === "http" ? maxHttpConnections : instances);
-    this.#limits = { most, isExclusive: sharing === "exclusive" };
-    this.#quota = new Quota({ what: "connections", total: most });
+    this.#quota = new Quota({ what: "connections", total: () => this.#limits.most });
+  }
+
+  /** Most connections, and whether a connection serves one call at a time. */
+  get #limits(): { readonly most: number; readonly isExclusive: boolean } {
+    const { config, configNow } = this.#options;
+    const { launch, sharing, instances } = config;
+    const least = launch.kind === "http" ? maxHttpConnections : instances;
+    return { most: Math.max(configNow().maxConnections, least), isExclusive: sharing === "exclusive" };
   }
 
   get all(): readonly PooledConnection[] {

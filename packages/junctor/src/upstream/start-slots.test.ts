@@ -8,7 +8,7 @@ function createStarts(
   options: { readonly maxHoldMs?: number; readonly lookMs?: number } = {},
 ) {
   const clock = createVirtualClock();
-  const slots = new StartSlots({ clock, maxStarts, ...options });
+  const slots = new StartSlots({ clock, maxStarts: () => maxStarts, ...options });
   const begun: string[] = [];
   const releases = new Map<string, () => void>();
   const start = (name: string, own: Partial<Start> = {}): Promise<void> => {

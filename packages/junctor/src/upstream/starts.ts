@@ -173,8 +173,8 @@ function isTooOften(cause: unknown): boolean {
 
 interface StartSlotsOptions {
   readonly clock: Clock;
-  /** Most processes that start at the same time. */
-  readonly maxStarts: number;
+  /** Most processes that start at the same time, read when one wants to. */
+  readonly maxStarts: () => number;
   /** How long one start may keep the others waiting, however busy it is; 30 s. */
   readonly maxHoldMs?: number;
   /** How often a start is looked at; 1 s. */
@@ -211,20 +211,19 @@ export class StartSlots {
   readonly #options: Required<StartSlotsOptions>;
   readonly #waiting = new Set<WaitingStart>();
   #taken = 0;
-  #maxTaken: number;
+  #isGentle = false;
 
   constructor(options: StartSlotsOptions) {
     this.#options = { maxHoldMs: 30_000, lookMs: 1000, ...options };
-    this.#maxTaken = options.maxStarts;
   }
 
   /** Lets servers start one at a time during the first second, when a client is likely to ask for the lists. */
   startGently(): void {
-    const { clock, maxStarts } = this.#options;
-    this.#maxTaken = 1;
+    const { clock } = this.#options;
+    this.#isGentle = true;
     (clock.idleTimer ?? clock.timer)(gentleMs, () => {
-      this.#maxTaken = maxStarts;
-      this.#next();
+      this.#isGentle = false;
+      this.begin();
     });
   }
 
@@ -235,7 +234,7 @@ export class StartSlots {
 
   /** Whether the next start has to wait for its turn. */
   get isFull(): boolean {
-    return this.#taken >= this.#maxTaken;
+    return this.#taken >= (this.#isGentle ? 1 : this.#options.maxStarts());
   }
 
   /**
@@ -259,7 +258,7 @@ export class StartSlots {
       };
       signal.addEventListener("abort", leave, { once: true });
       this.#waiting.add(waiting);
-      this.#next();
+      this.begin();
     });
   }
 
@@ -274,7 +273,7 @@ export class StartSlots {
       isHeld = false;
       stop();
       this.#taken--;
-      this.#next();
+      this.begin();
     };
     const look = (): void => {
       const nowMs = processorMs() ?? usedMs;
@@ -287,8 +286,9 @@ export class StartSlots {
     return release;
   }
 
-  #next(): void {
-    while (this.#taken < this.#maxTaken && this.#waiting.size > 0) {
+  /** Begins the starts that there is room for, as when the limit was raised. */
+  begin(): void {
+    while (!this.isFull && this.#waiting.size > 0) {
       const all = [...this.#waiting];
       const next = all.find(({ start }) => start.isUrgent()) ?? all[0];
       if (next === undefined) return;

@@ -63,7 +63,7 @@ export interface FollowedTasksOptions {
   /** Whether its connections are conversations over HTTP. */
   readonly isHttp: boolean;
   /** How long a task is followed in one round. */
-  readonly maxTotalMs: number;
+  readonly maxTotalMs: () => number;
   /** The address of this replica, where the gateway has several. */
   readonly here?: string | undefined;
 }
@@ -142,7 +142,8 @@ async function followToEnd(
   first: Outcome,
   answered: readonly string[] = [],
 ): Promise<Outcome> {
-  const { context, server, clock, taskConnections, maxTotalMs, isHttp, here } = followed;
+  const { context, server, clock, taskConnections, isHttp, here } = followed;
+  const maxTotalMs = followed.maxTotalMs();
   const ref = first.task?.ref ?? "";
   const { capabilities } = toRelayable(context.capabilities, context.revision);
   const late = new AbortController();

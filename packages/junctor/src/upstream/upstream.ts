@@ -62,8 +62,8 @@ interface UpstreamOptions {
   readonly onAsked?: () => void;
   /** Called when a list begins to wait for its first list. */
   readonly onAwaited?: () => void;
-  /** How long after its start its first lists are waited for; 2 s. */
-  readonly firstListMs?: number;
+  /** How long after its start its first lists are waited for, read when a list waits; 2 s. */
+  readonly firstListMs?: () => number;
   /** The server this one takes the place of, because its config changed: its lists and watches are taken over. */
   readonly predecessor?: Upstream | undefined;
   readonly clock?: Clock;
@@ -88,8 +88,7 @@ const staleMs = 60_000;
  * A server behind the gateway, as a provider: a pool of connections, each with its lists; the calls underway; the tasks.
  */
 export class Upstream implements Provider, AsyncDisposable {
-  /** Settings that only change how things are listed may be replaced while the server runs. */
-  config: ServerConfig;
+  #config: ServerConfig;
   readonly pool: Pool;
   readonly #options: UpstreamOptions;
   readonly #clock: Clock;
@@ -106,17 +105,19 @@ export class Upstream implements Provider, AsyncDisposable {
     const { config, clock = systemClock, predecessor, parking } = options;
     const { hosted = createMemoryTasks({ clock }), elsewhere } = options;
     const groups = new CallerGroups(config);
-    this.config = config;
+    this.#config = config;
+    const configNow = (): ServerConfig => this.#config;
     this.#options = options;
     this.#clock = clock;
     this.#hosted = hosted;
     this.#habits = predecessor === undefined ? new QuestionHabits(options.onAsked) : predecessor.#habits;
     this.pool = new Pool({
       config,
+      configNow,
       groups,
       clock,
-      onWaiting: () => parking.wants(config.name, config.answerWithinMs),
-      createConnection: createConnectionFactory({ ...options, clock, habits: this.#habits }),
+      onWaiting: () => parking.wants(config.name, this.#config.answerWithinMs),
+      createConnection: createConnectionFactory({ ...options, configNow, clock, habits: this.#habits }),
       known: predecessor?.isListed === true ? predecessor.listedFor() : options.remembered,
       // Watches of callers are kept when the server is replaced.
       watches: predecessor?.pool.everyone.watches,
@@ -146,7 +147,7 @@ export class Upstream implements Provider, AsyncDisposable {
       isOne,
       isHttp: !isProcess,
       holdsTasks: () => this.config.tasks === "hold",
-      maxTotalMs: config.maxTotalMs,
+      maxTotalMs: () => this.#config.maxTotalMs,
       taskConnections: this.#taskConnections,
       send: (client, operation, context) => this.#send(client, operation, context),
       onTask: (outcome, { client, pooled }) => {
@@ -185,7 +186,19 @@ export class Upstream implements Provider, AsyncDisposable {
   }
 
   get name(): string {
-    return this.config.name;
+    return this.#config.name;
+  }
+
+  get config(): ServerConfig {
+    return this.#config;
+  }
+
+  /** Settings that need no other process may be replaced while the server runs. */
+  set config(next: ServerConfig) {
+    const { start, idleStopMs } = this.#config;
+    this.#config = next;
+    if (next.start === "eager" && start === "lazy") void this.start();
+    if (next.idleStopMs !== idleStopMs) this.#restLater();
   }
 
   /** The health of the connection for everyone. */
@@ -246,9 +259,9 @@ export class Upstream implements Provider, AsyncDisposable {
    * A promise means that the list is not known yet; it settles when it is, or when it was waited for long enough.
    */
   beginListing(caller: CallerInfo, part: ListPart): Promise<unknown> | undefined {
-    const { firstListMs = 2000, isAwaited = true, onAwaited } = this.#options;
+    const { firstListMs = () => 2000, isAwaited = true, onAwaited } = this.#options;
     this.#startLazy();
-    const first = this.pool.everyone.lists.untilFirst(part, isAwaited ? firstListMs : 0);
+    const first = this.pool.everyone.lists.untilFirst(part, isAwaited ? firstListMs() : 0);
     if (first === undefined) return this.#beginListingOn(caller, part);
     onAwaited?.();
     return first.then(() => this.#beginListingOn(caller, part));
@@ -261,7 +274,7 @@ export class Upstream implements Provider, AsyncDisposable {
   untilListed(part: ListPart, { signal }: CallContext): Promise<unknown> | undefined {
     this.#startLazy();
     const { connection, lists } = this.pool.everyone;
-    const wait = lists.untilNamed(part, this.#options.config.startTimeoutMs, signal);
+    const wait = lists.untilNamed(part, this.#config.startTimeoutMs, signal);
     // A server that a call waits for is started before the others.
     if (wait !== undefined) void connection.whenUp(signal).catch(() => {});
     return wait;
@@ -411,8 +424,8 @@ export class Upstream implements Provider, AsyncDisposable {
   /** A lazy server that was not used for a while is stopped; its lists stay. */
   #restLater(): void {
     const { idleStopMs } = this.config;
-    if (idleStopMs === undefined || this.#isClosed) return;
     this.#stopIdle?.();
+    if (idleStopMs === undefined || this.#isClosed) return;
     this.#stopIdle = this.#clock.timer(idleStopMs, () => {
       const isUsed =
         this.inFlight > 0 || this.pool.everyone.watches.size > 0 || this.#taskConnections.size > 0;

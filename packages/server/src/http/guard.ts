@@ -173,21 +173,19 @@ export class Admissions {
   readonly calls: Quota<string | undefined>;
   readonly streams: Quota<string | undefined>;
   readonly #open = new Numbered<Admitted>();
-  /** While fewer than this are open, no caller is at a limit. */
-  readonly #ample: number;
   #added = 0;
   /** Called after every few calls and streams that were added. */
   onMany: () => void = () => {};
 
-  constructor({ calls = 4096, streams }: CallerLimits = {}) {
-    this.calls = new Quota({ what: "calls underway", total: maxCalls, each: calls });
-    this.streams = new Quota({ what: "open streams", total: maxStreams, each: streams });
-    this.#ample = Math.min(this.calls.ample, this.streams.ample);
+  constructor(limits: CallerLimits = {}) {
+    this.calls = new Quota({ what: "calls underway", total: maxCalls, each: () => limits.calls ?? 4096 });
+    this.streams = new Quota({ what: "open streams", total: maxStreams, each: () => limits.streams });
   }
 
   /** The error for work that its owner may not begin now; undefined when it may. */
   refusal(wanted: Pick<Admitted, "owner" | "isStream">): RpcError | undefined {
-    if (this.#open.size < this.#ample) return undefined;
+    // While fewer than this are open, no caller is at a limit.
+    if (this.#open.size < Math.min(this.calls.ample, this.streams.ample)) return undefined;
     return (wanted.isStream ? this.streams : this.calls).refusal(wanted.owner);
   }
 

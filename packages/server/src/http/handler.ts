@@ -190,7 +190,7 @@ function createEndpoint(
     ttlMs: options.sessionTtlMs ?? 24 * 3_600_000,
     idleMs: options.sessionIdleMs ?? 5 * 60_000,
     maxLive: options.maxSessions ?? 16_384,
-    maxPerOwner: options.perCaller?.sessions,
+    maxPerOwner: () => options.perCaller?.sessions,
     elsewhere: options.elsewhere,
     onLive: (live) => {
       live.detach = serverAt(live.mount).attach(

@@ -71,7 +71,7 @@ export async function startListener(server: Server, options: ListenHttpOptions =
     onRefused: options.onRefused,
     unread: new Unread({
       maxBytes: options.maxUnreadBytes ?? 256 * 1024 * 1024,
-      maxBytesEach: options.perCaller?.unreadBytes ?? 64 * 1024 * 1024,
+      maxBytesEach: () => options.perCaller?.unreadBytes ?? 64 * 1024 * 1024,
       clock: options.clock ?? systemClock,
     }),
     onCut: (reason) => {

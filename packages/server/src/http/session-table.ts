@@ -49,7 +49,7 @@ export interface SessionTableOptions {
   readonly idleMs: number;
   readonly maxLive: number;
   /** Most of them for one owner. */
-  readonly maxPerOwner?: number | undefined;
+  readonly maxPerOwner?: number | (() => number | undefined) | undefined;
   /** Deleted ids remembered; beyond that the oldest is forgotten, and good again until it expires. 100,000 by default. */
   readonly maxDeleted?: number;
   /** The other processes of the same gateway, if there are any. */

@@ -23,7 +23,7 @@ function readerOf(owner: string, bytes: number): Reader {
 const isCut = (readers: readonly Reader[]): readonly boolean[] => readers.map((reader) => reader.isCut);
 
 test("beyond the budget the readers of the greediest owner are cut, those that wait longest first", () => {
-  const unread = new Unread({ maxBytes: 100, maxBytesEach: 1000, clock: createVirtualClock() });
+  const unread = new Unread({ maxBytes: 100, maxBytesEach: () => 1000, clock: createVirtualClock() });
   const readers = ["modest", "greedy", "greedy", "greedy", "modest"].map((owner) => readerOf(owner, 25));
   for (const reader of readers) unread.note(reader);
   expect(isCut(readers)).toEqual([false, true, false, false, false]);
@@ -31,7 +31,7 @@ test("beyond the budget the readers of the greediest owner are cut, those that w
 });
 
 test("what was taken meanwhile no longer counts", () => {
-  const unread = new Unread({ maxBytes: 100, maxBytesEach: 1000, clock: createVirtualClock() });
+  const unread = new Unread({ maxBytes: 100, maxBytesEach: () => 1000, clock: createVirtualClock() });
   const [early, late] = [readerOf("a", 90), readerOf("a", 90)];
   unread.note(early);
   early.bytes = 5;
@@ -44,7 +44,7 @@ test("what was taken meanwhile no longer counts", () => {
 
 test("an owner with more than its share loses the readers that are behind, and keeps those that just began", async () => {
   const clock = createVirtualClock();
-  const unread = new Unread({ maxBytes: 1000, maxBytesEach: 100, clock });
+  const unread = new Unread({ maxBytes: 1000, maxBytesEach: () => 100, clock });
   const [behind, fresh] = [readerOf("a", 80), readerOf("a", 80)];
   unread.note(behind);
   unread.note(fresh);
@@ -58,7 +58,7 @@ test("an owner with more than its share loses the readers that are behind, and k
 });
 
 test("10,000 readers that stall leave the budget, and no more, unread", () => {
-  const unread = new Unread({ maxBytes: 1000, maxBytesEach: 800, clock: createVirtualClock() });
+  const unread = new Unread({ maxBytes: 1000, maxBytesEach: () => 800, clock: createVirtualClock() });
   const readers = Array.from({ length: 10_000 }, (_, index) => readerOf(`caller ${index % 3}`, 10));
   for (const reader of readers) {
     unread.note(reader);

@@ -13,7 +13,7 @@ export interface UnreadAnswer {
 interface UnreadOptions {
   readonly maxBytes: number;
   /** Most bytes for the readers of one owner that are behind. */
-  readonly maxBytesEach: number;
+  readonly maxBytesEach: () => number;
   readonly clock: Clock;
 }
 
@@ -54,7 +54,8 @@ export class Unread {
     }
     this.#measure(entry);
     const { owner } = answer;
-    const { maxBytes, maxBytesEach } = this.#options;
+    const { maxBytes } = this.#options;
+    const maxBytesEach = this.#options.maxBytesEach();
     if (this.#quota.held <= maxBytes && this.#quota.heldBy(owner) <= maxBytesEach) return;
     for (const each of this.#entries.values()) this.#measure(each);
     const behind = this.#options.clock.now() - behindMs;

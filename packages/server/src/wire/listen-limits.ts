@@ -15,11 +15,14 @@ export function createListenLimits(
   maxListens = 16_384,
   clock: Clock = systemClock,
 ): ListenLimits {
-  const { subscriptions: each = 4096, completionsPerMinute = 600 } = perCaller;
   return {
-    streams: new Quota({ what: "listen streams", total: maxListens, each: perCaller.streams }),
-    watches: new Quota({ what: "resource subscriptions", total: maxWatched, each }),
-    takeCompletion: limitCompletions(completionsPerMinute, clock),
+    streams: new Quota({ what: "listen streams", total: maxListens, each: () => perCaller.streams }),
+    watches: new Quota({
+      what: "resource subscriptions",
+      total: maxWatched,
+      each: () => perCaller.subscriptions ?? 4096,
+    }),
+    takeCompletion: limitCompletions(() => perCaller.completionsPerMinute ?? 600, clock),
   };
 }
 
@@ -27,14 +30,14 @@ export function createListenLimits(
 const maxWatched = 100_000;
 
 /** A client asks with every key that its user presses. The protocol wants servers to limit that (2025-11-25, completion: security). */
-function limitCompletions(perMinute: number, clock: Clock): (owner: unknown) => void {
-  if (!(perMinute >= 1)) throw new RangeError(`completionsPerMinute must be 1 or more, not ${perMinute}`);
-  const costMs = 60_000 / perMinute;
-  const buckets = new LeakyBuckets<unknown>(clock, 60_000 - costMs);
+function limitCompletions(limit: () => number, clock: Clock): (owner: unknown) => void {
+  if (!(limit() >= 1)) throw new RangeError(`completionsPerMinute must be 1 or more, not ${limit()}`);
+  const buckets = new LeakyBuckets<unknown>(clock, () => 60_000 - 60_000 / limit());
   return (owner) => {
+    const perMinute = limit();
     const bucket = buckets.of(owner);
     const retryAfterMs = Math.ceil(bucket.charge(0));
-    if (retryAfterMs === 0) return void bucket.charge(costMs);
+    if (retryAfterMs === 0) return void bucket.charge(60_000 / perMinute);
     const seconds = Math.ceil(retryAfterMs / 1000);
     const text = `You asked for too many completions; at most ${perMinute} a minute. Try again in ${seconds} s`;
     const data = { code: "rpc.too_many", delivery: "not_sent", most: perMinute, retryAfterMs };

@@ -239,9 +239,9 @@ async function toReport(
 
 /** Processes that several callers share and that ask them something, as far as a gateway saw it: their callers wait for each other. */
 function findAskingServers(config: GatewayConfig): readonly ConfigIssue[] {
-  const { keys, issuers, servers, remembersLists } = config;
+  const { keys, issuers, servers, remember } = config;
   const hasSeveral = keys.length > 1 || issuers.length > 0 || hasCertificates(config);
-  if (!hasSeveral || !remembersLists) return [];
+  if (!hasSeveral || !remember) return [];
   const folder = join(cacheFolder(), "lists");
   const memory = openListMemory({ folder, hide: (text) => text, log: silentLog });
   return servers

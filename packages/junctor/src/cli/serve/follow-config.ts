@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import { isDeepStrictEqual } from "node:util";
 import { isLoopback } from "@junctor/core/channel";
 import { BindError } from "@junctor/core/errors";
+import type { LeveledLog } from "../../admin/index.ts";
 import {
   toAgreedPart,
   isOpen,
+  listForNextStart,
   parseConfigFile,
   readConfigText,
   type GatewayConfig,
@@ -31,7 +32,10 @@ interface FollowOptions {
   readonly gateway: Pick<RunningGateway, "apply">;
   /** The address the gateway listens on. */
   readonly host: string;
-  readonly log: GatewayLog;
+  /** Where its level may be set, edits of `log.level` do. */
+  readonly log: GatewayLog & Partial<Pick<LeveledLog, "level">>;
+  /** Whether the level stays, because the command line says it. */
+  readonly keepsLevel?: boolean;
   /** Reads the text of the config; as this process sees it. */
   readonly parse?: (text: string) => GatewayConfig;
 }
@@ -82,12 +86,13 @@ type Reload = Pick<FollowedConfig, "look" | "inspect" | "agree">;
  * were written with what they held before: each edit is tried once, and one that changes nothing is not applied.
  */
 export function createReload(options: FollowOptions): Reload {
-  const { file, config: first, isTrusted, choice, gateway, host, log } = options;
+  const { file, config: first, isTrusted, choice, gateway, host, log, keepsLevel = false } = options;
   const { parse = (text) => parseConfigFile(file, text, process.env) } = options;
   const readSnapshot = (): ConfigSnapshot => toSnapshot(parse(readConfigText(file)));
   let agreed = toSnapshot(first);
   let applied = JSON.stringify(agreed);
-  let lastHeld = toHeld(first);
+  let lastHeld = "";
+  let level = first.log.level;
   let lastEdit = "";
   let lastWaiting = "";
   let isWrong = false;
@@ -102,13 +107,15 @@ export function createReload(options: FollowOptions): Reload {
     const used: ConfigSnapshot = { config, modules, lock };
     if (JSON.stringify(used) !== applied) {
       for (const { path, message } of config.warnings.slice(0, maxShown)) log.warn({ file, path }, message);
-      const held = toHeld(config);
-      if (!isDeepStrictEqual(held, lastHeld))
+      const held = listForNextStart(config, first).join(", ");
+      if (held !== lastHeld && held !== "")
         log.warn(
           { file },
-          "http, admin, traces, accessLog, log, store, trunk and drainMs of the config hold from the next start on",
+          `of the edited config, this counts from the next start of the gateway on: ${held}`,
         );
       await gateway.apply(config, !isWhole);
+      if (config.log.level !== level && !keepsLevel) log.level = config.log.level;
+      level = config.log.level;
       lastHeld = held;
       applied = JSON.stringify(used);
       log.info({ file, servers: config.servers.length }, "the config was read again");
@@ -151,11 +158,6 @@ export function createReload(options: FollowOptions): Reload {
       }
     },
   };
-}
-
-/** The part of a config that is read at the start only. */
-function toHeld({ http, admin, traces, accessLog, log, store, trunk, drainMs }: GatewayConfig): object {
-  return { http, admin, traces, accessLog, log, store, trunk, drainMs };
 }
 
 /** A tool may edit the config again and again, and must not fill the log. */

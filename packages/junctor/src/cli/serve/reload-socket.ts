@@ -61,13 +61,13 @@ export async function listenForReload(
  * config.
  */
 export async function followPlan(
-  { opened, choice, transport, host, served }: ServePlan,
+  { opened, choice, transport, host, served, isLevelGiven }: ServePlan,
   gateway: Pick<RunningGateway, "apply">,
   log: GatewayLog,
 ): Promise<FollowedConfig | undefined> {
   if (opened === undefined) return undefined;
   const bound = transport === "stdio" ? "127.0.0.1" : host;
-  const following = followConfig({ ...opened, choice, gateway, host: bound, log });
+  const following = followConfig({ ...opened, choice, gateway, host: bound, log, keepsLevel: isLevelGiven });
   const reached = await listenForReload(served, following, (text) => log.warn({}, text));
   const stop = (): void => {
     reached?.[Symbol.dispose]();

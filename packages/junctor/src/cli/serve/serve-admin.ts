@@ -150,7 +150,7 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
       void parts.gateway.ready.then(() => {
         isReady = true;
       });
-      const isOwnKey = typeof config.admin === "object" && config.admin.sha256 !== undefined;
+      const isOwnKey = typeof config.admin === "object" && config.admin.key !== undefined;
       const key = isOwnKey ? undefined : (worker?.adminKey ?? newAdminKey());
       const source: AdminSource = {
         gateway: parts.gateway,
@@ -213,14 +213,14 @@ function toAddress(
 ): AdminTcp | undefined {
   const isDaemon = transport === "daemon";
   if (admin === false || (admin === undefined && transport !== "http" && !isDaemon)) return undefined;
-  const { host = "127.0.0.1", port = isDaemon ? 0 : undefined, allowedHosts = [], sha256 } = admin ?? {};
+  const { host = "127.0.0.1", port = isDaemon ? 0 : undefined, allowedHosts = [], key: own } = admin ?? {};
   return {
     host,
     // Each worker has a port of its own, from the first on.
     port: port === 0 ? 0 : (port ?? usualPort) + number - 1,
     isFlexible: port === undefined || isDaemon,
-    keyHash: sha256 ?? createHash("sha256").update(key).digest("hex"),
-    isOwnKey: sha256 !== undefined,
+    keyHash: own?.sha256 ?? createHash("sha256").update(key).digest("hex"),
+    isOwnKey: own !== undefined,
     allowedHosts,
   };
 }

@@ -176,7 +176,7 @@ function toShareOfMemory(worker: WorkerPlace | undefined): { readonly maxMemoryB
 
 async function serveOnHttp(serving: ServedGateway): Promise<number> {
   const { gateway, server, cluster, seal, log, plan } = serving;
-  const { http, perCaller } = plan.config;
+  const { http } = plan.config;
   let isReady = false;
   void gateway.ready.then(() => {
     isReady = true;
@@ -190,7 +190,7 @@ async function serveOnHttp(serving: ServedGateway): Promise<number> {
     allowedOrigins,
     corsOrigins,
     ...defined({ publicUrl: rest.publicUrl, tls: rest.tls, serverCard: rest.serverCard }),
-    perCaller,
+    perCaller: gateway.perCaller,
     ...toShareOfMemory(serving.worker),
     authenticate: gateway.admit,
     ...(server === gateway.server ? { mounts: gateway.mounts } : {}),

@@ -21,6 +21,8 @@ export interface ServePlan {
   readonly profile: string | undefined;
   readonly choice: ReloadChoice;
   readonly level: string;
+  /** Whether the command line says the level, whatever the config says now or later. */
+  readonly isLevelGiven: boolean;
 }
 
 /** Reads the command line and the config. Asks a person about a config that was found. Throws `UsageError` and `BindError`. */
@@ -47,6 +49,7 @@ export async function readServePlan(parsed: Parsed): Promise<ServePlan> {
     profile,
     choice: reloadChoiceOf(parsed),
     level: levelOf(parsed, opened),
+    isLevelGiven: parsed.valueOf("log-level") !== undefined,
   };
 }
 

@@ -66,11 +66,13 @@ function serveAsWorker(begin: WorkerBegin, { primary, stopped, useApply }: Worke
   const toOwn = (config: GatewayConfig): GatewayConfig => toWorkerConfig(config, number);
   const { plan, place, secrets } = begin;
   const opened = plan.opened && { ...plan.opened, config: toOwn(plan.config) };
+  const log = createKeptLog(createLog(plan.level, { worker: number }), systemClock);
   let { agreed } = begin;
   const follow = async (gateway: RunningGateway): ReturnType<Surroundings["follow"]> => {
     useApply(async (edit) => {
       try {
         await gateway.apply(toOwn(edit.config), edit.keepsModules);
+        if (!plan.isLevelGiven) log.level = edit.config.log.level;
         agreed = edit.agreed;
         return undefined;
       } catch (error) {
@@ -89,7 +91,7 @@ function serveAsWorker(begin: WorkerBegin, { primary, stopped, useApply }: Worke
   return serveGateway(
     { ...plan, opened, config: toOwn(plan.config) },
     {
-      log: createKeptLog(createLog(plan.level, { worker: number }), systemClock),
+      log,
       secrets,
       store: createIpcStore(process),
       stopped,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ServerLaunch } from "../../config/config.ts";
+import type { ServerLaunch } from "../../config/entry-rows.ts";
 import { adviseOn, describeTrouble, findVariable } from "./server-trouble.ts";
 
 const launch: ServerLaunch = {

@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
 import { createGlobs, type NameTest } from "../../../server/src/middleware/glob.ts";
-import { toAgreedPart } from "./agreed-part.ts";
 import type { GatewayConfig } from "./config.ts";
+import { toAgreedPart } from "./edits.ts";
 import { parseConfigValue } from "./parse-config.ts";
 
 const env = { TOKEN: "token-0123456789", EVE: "0123456789abcdef-eve", ADA: "0123456789abcdef-ada" };
