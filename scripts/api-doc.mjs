@@ -66,7 +66,12 @@ const packages = join(root, "packages");
 const folder = join(root, "docs/reference/api");
 const parsed = new Map();
 const names = collectNames();
-const silent = [...names.values()].filter(({ sentence }) => sentence === "").map(({ name }) => name);
+const silent = [...names.values()].flatMap(({ name, sentence, declarations }) => [
+  ...(sentence === "" ? [name] : []),
+  ...(name.endsWith("Options")
+    ? declarations.flatMap(({ silent }) => silent.map((member) => `${name}.${member}`))
+    : []),
+]);
 if (silent.length > 0) fail(`these public names have no sentence of documentation: ${silent.join(", ")}`);
 
 mkdirSync(folder, { recursive: true });
@@ -155,15 +160,16 @@ function declarationsOf(file, name) {
     const declaration = node.declaration ?? node;
     const own = declaration.declarations?.[0] ?? declaration;
     if (own.id?.name !== name) return [];
-    const before = comments.findLast(
-      ({ end }) => end <= node.start && text.slice(end, node.start).trim() === "",
-    );
+    const commentOf = ({ start }) =>
+      comments.findLast(({ end }) => end <= start && text.slice(end, start).trim() === "")?.value ?? "";
+    const members = declaration.type === "TSInterfaceDeclaration" ? declaration.body.body : [];
     return [
       {
         file,
         kind: declaration.type,
         code: text.slice(declaration.start, node.end),
-        comment: before?.value ?? "",
+        comment: commentOf(node),
+        silent: members.filter((member) => commentOf(member) === "").map(({ key }) => key?.name ?? "()"),
       },
     ];
   });
@@ -255,7 +261,7 @@ async function describe({ name, page, from, declarations, comments }) {
   for (const { text } of comments) if (text !== "") lines.push(linkNames(text, page), "");
   lines.push("```ts", shown, "```", "");
   for (const example of comments.flatMap((each) => each.examples))
-    lines.push("```ts", example.replace(/^```\w*\n|\n```$/g, ""), "```", "");
+    lines.push("```js", example.replace(/^```\w*\n|\n```$/g, ""), "```", "");
   const used = new Set(code.replaceAll(/\/\*\*[^]*?\*\//g, "").match(/\b\w+\b/g));
   const links = [...names.keys()].filter((each) => each !== name && /^[A-Z]/.test(each) && used.has(each));
   if (links.length > 0) lines.push(`See ${links.map((each) => linkTo(each, page)).join(", ")}.`, "");

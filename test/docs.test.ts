@@ -35,11 +35,12 @@ symlinkSync(join(root, "node_modules/zod"), join(folder, "node_modules/zod"), "j
 const guides = readdirSync(join(root, "docs/guides")).map((file) => `docs/guides/${file}`);
 const toId = toHeadingId as (text: string) => string;
 const headings = new Map<string, ReadonlySet<string>>();
-const publicNames = ["junctor", "server", "client"].flatMap((name) =>
-  readFileSync(join(root, `test/public-names/${name}.txt`), "utf8")
+const namesOf = (entry: string): readonly string[] =>
+  readFileSync(join(root, `test/public-names/${entry}.txt`), "utf8")
     .trim()
-    .split("\n"),
-);
+    .split("\n");
+const publicNames = [...new Set(["junctor", "server", "client"].flatMap(namesOf))];
+const testingNames = namesOf("junctor-testing");
 // Transcripts of servers from npm or of sign-ins, and files of other programs: none of them are here.
 const runnable = guides.filter(
   (page) =>
@@ -126,36 +127,31 @@ describe("every link of a page leads to a file that exists, and to a heading of 
   });
 });
 
-describe("every program of a page that is not run compiles", () => {
-  // Parts of programs: what they leave out.
-  const given = [
-    "ask",
-    "askUserToVisit",
-    "client",
-    "confirm",
-    "info",
-    "model",
-    "registry",
-    "server",
-    "target",
-    "tryAgainLater",
-  ];
+describe("every part of a program in a page compiles", () => {
+  // What parts leave out.
+  const given =
+    "app ask askUserToVisit bytes call city client confirm context expect gateway handler info model myHandlers provider registry reply scan " +
+    "server shape socket target tryAgainLater upstream v z";
   const program = (code: string): string => {
-    const isWhole = code.includes("import ");
-    const imports = publicNames.filter((name) => !isWhole && new RegExp(`\\b${name}\\b`).test(code));
-    const declared = given.filter(
-      (name) => !new RegExp(`(?:const|using) ${name}\\b|import [^;]*\\b${name}\\b`).test(code),
-    );
-    return `import { ${imports.join(", ")} } from "junctor";\ndeclare const ${declared.map((name) => `${name}: any`).join(", ")};\n${code}`;
+    if (code.includes("import ")) return `declare const target: any;\n${code}`;
+    const isUsed = (name: string): boolean => new RegExp(`\\b${name}\\b`).test(code);
+    const isNew = (name: string): boolean => !new RegExp(`(?:const|using) ${name}\\b`).test(code);
+    const declared = given.split(" ").filter((name) => isUsed(name) && isNew(name));
+    return [
+      `import { ${publicNames.filter(isUsed).join(", ")} } from "junctor";`,
+      `import { ${testingNames.filter(isUsed).join(", ")} } from "junctor/testing";`,
+      ...declared.map((name) => `declare const ${name}: any;`),
+      `export const part = async () => {\n${code}};`,
+    ].join("\n");
   };
-  const parts = [...guides, ...packagePages, "docs/reference/errors.md"].flatMap((page) =>
+  const parts = [...pages, ...packagePages].flatMap((page) =>
     parseCodeBlocks(readFileSync(join(root, page), "utf8"))
-      .filter(({ language, file }) => file === undefined && (language === "js" || language === "ts"))
+      .filter(({ language, file }) => file === undefined && language === "js")
       .map(({ code }, at) => ({ name: `${page.replaceAll(/[/.]/g, "-")}-${at}.mts`, code: program(code) })),
   );
 
   test(`there are ${parts.length} of them`, () => {
-    expect(parts.length).toBeGreaterThan(5);
+    expect(parts.length).toBeGreaterThan(40);
     for (const { name, code } of parts) writeFileSync(join(folder, name), code);
     const flags = [
       "--noEmit",

@@ -84,6 +84,7 @@ export interface ClientOptions {
   readonly tasks?: boolean;
   /** Declares that views of tools are shown; see `readView`. False when left out. */
   readonly views?: boolean;
+  /** Where a record of each call goes, and what of its arguments. */
   readonly audit?: AuditOptions;
   /** Takes log messages that belong to no call. */
   readonly onLog?: (event: Extract<CallEvent, { kind: "log" }>) => void;
@@ -94,6 +95,7 @@ export interface ClientOptions {
   readonly onListFault?: (fault: ListFault) => void;
   /** Called for faults of the server that do not fail a call. */
   readonly onWarning?: (text: string) => void;
+  /** The clock that times are measured by; the system's by default. */
   readonly clock?: Clock;
   /** Aborting gives connecting up; afterwards it means nothing. */
   readonly signal?: AbortSignal;

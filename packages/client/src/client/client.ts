@@ -92,9 +92,13 @@ export interface Client extends OldProvider, Reads, Apps, AsyncDisposable {
   task(ref: string): ClientTask;
   /** Whether there is at least one tool. */
   availableTools(): Promise<boolean>;
+  /** The resources of the server, kept like its tools. */
   listResources(): Promise<readonly Resource[]>;
+  /** The templates of resources, kept like its tools. */
   listResourceTemplates(): Promise<readonly ResourceTemplate[]>;
+  /** The prompts of the server, kept like its tools. */
   listPrompts(): Promise<readonly Prompt[]>;
+  /** The skills of the server: listed, loaded and checked. */
   readonly skills: ClientSkills;
   /** The faults of the lists that were fetched last: definitions that were mended, and definitions that were left out. */
   readonly listFaults: readonly ListFault[];

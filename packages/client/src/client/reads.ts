@@ -20,6 +20,7 @@ import { type QuestionHandlers, answerAll, fulfil } from "./handlers.ts";
 
 /** What may stop a read. */
 export interface ReadOptions {
+  /** Cancels the request. */
   readonly signal?: AbortSignal;
 }
 

@@ -16,6 +16,7 @@ export interface AuthorizationOptions {
   readonly redirectUrl?: string;
   /** The id of an OAuth client that the authorization server knows. Without it this client makes itself known. */
   readonly clientId?: string;
+  /** The secret of that client, if it has one. */
   readonly clientSecret?: string;
   /** PKCS #8 in PEM: the client signs (`private_key_jwt`) instead of showing a secret. */
   readonly privateKey?: string;

@@ -39,8 +39,8 @@ export interface MemberSpan {
  * avoids a conversion on the way of every message.
  *
  * @example
- * const params = RawJson.parse(bytes).at('params');
- * socket.write(params.bytes); // 1.0 is still 1.0
+ * const { path } = call.arguments.value; // in a middleware: parsed when first asked for
+ * return { arguments: RawJson.fromValue({ path: `/home/ada/${path}` }) };
  */
 export class RawJson {
   /** Holds this JSON at [#start, #end); undefined until bytes are needed if it came in another form. */

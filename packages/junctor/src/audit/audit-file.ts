@@ -5,6 +5,7 @@ import type { Retention } from "./shares.ts";
 
 /** Where an audit log is written, and how many of its old files are kept. */
 export interface AuditFileOptions {
+  /** The file to append to. It is created if need be. */
   readonly path: string;
   /** The file is moved to `path.1` (and that to `path.2`, …) before it grows beyond this; 64 MiB. */
   readonly maxBytes?: number;

@@ -15,6 +15,7 @@ import type { OnServer } from "./fleet.ts";
 export interface GatewayOptions {
   /** Providers of this process, by name, as if they were servers; their tools keep their names, up to 64 characters, unless the config says otherwise. */
   readonly local?: { readonly [name: string]: OldProvider | Provider };
+  /** Where the gateway writes its log; nowhere by default. */
   readonly log?: GatewayLog;
   /** Seals what callers carry between rounds. Share its secret between replicas. */
   readonly seal?: Seal;
@@ -31,6 +32,7 @@ export interface GatewayOptions {
   readonly memoryFolder?: string;
   /** Where the credentials of servers that want OAuth are kept; in memory when left out, which is enough for `client_credentials`. */
   readonly credentials?: CredentialStore;
+  /** Limits of calls that wait for the answers of their callers. */
   readonly parking?: Omit<ParkingOptions, "clock">;
   /** Where `${VAR}` comes from; the environment of this process. */
   readonly env?: { readonly [name: string]: string | undefined };
@@ -38,6 +40,7 @@ export interface GatewayOptions {
   readonly folder?: string;
   /** The file the config came from, for messages. */
   readonly file?: string;
+  /** The clock that times are measured by; the system's by default. */
   readonly clock?: Clock;
   /** Sees every request; see {@link Observer}. */
   readonly observer?: Observer | undefined;

@@ -15,6 +15,7 @@ export interface AcceptTokensOptions {
   readonly path?: string;
   /** Instead of the global one. */
   readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
+  /** The clock that times are measured by; the system's by default. */
   readonly clock?: Clock;
   /** Called for each token that is refused. */
   readonly onRefused?: (refused: RefusedToken) => void;

@@ -15,7 +15,9 @@ import { type Lookup, Lookups } from "./lookups.ts";
 
 /** How an issuer is asked about opaque tokens (RFC 7662). */
 export interface IntrospectionOptions {
+  /** The client that asks, as the issuer knows it. */
   readonly clientId: string;
+  /** The secret of that client. */
   readonly clientSecret: string;
   /** Where to ask; as the metadata of the issuer says when left out. */
   readonly url?: string;

@@ -17,21 +17,31 @@ export interface HttpOptions extends GuardOptions {
   readonly mounts?: Mounts;
   /** Pages for people beside the endpoint, such as those of a gateway whose callers connect accounts. */
   readonly pages?: Pages;
+  /** Whether calls are answered as JSON or as a stream of events; `auto`, for each call, by default. */
   readonly responses?: Responses;
+  /** Says who sent a request; see {@link Authenticate}. Needed beyond loopback. */
   readonly authenticate?: Authenticate;
   /** Origins whose pages may read our answers; they are allowed as `Origin` too. None by default. */
   readonly corsOrigins?: readonly string[];
   /** Seals session ids. Share its secret to share sessions with other processes, or with the next one. */
   readonly seal?: Seal;
+  /** How long a legacy session is valid; 24 hours. */
   readonly sessionTtlMs?: number;
+  /** How long an idle legacy session stays in memory; 5 minutes. Its id stays valid. */
   readonly sessionIdleMs?: number;
+  /** Most legacy sessions in memory; 16,384. */
   readonly maxSessions?: number;
   /** Most that one caller may hold; see {@link CallerLimits}. */
   readonly perCaller?: CallerLimits;
+  /** Keeps the events that a client may come back for; in memory by default. */
   readonly events?: EventStore;
+  /** After how long a client whose stream was closed should come back; 1 s. */
   readonly retryMs?: number;
+  /** How often a quiet stream gets a comment, so that no proxy closes it; 15 s. */
   readonly keepAliveMs?: number;
+  /** Most bytes of a request's body; 4 MiB. */
   readonly maxBodyBytes?: number;
+  /** The clock that times are measured by; the system's by default. */
   readonly clock?: Clock;
   /** A draft: served to everyone at `PATH/server-card` and in `/.well-known/ai-catalog.json`. Needs `publicUrl`. */
   readonly serverCard?: ServerCard;

@@ -5,6 +5,7 @@ import type { TlsOptions } from "./tls.ts";
 
 /** Where `listenHttp` listens, and how it answers. */
 export interface ListenHttpOptions extends HttpOptions {
+  /** The port to listen on; 7780. 0 picks a free one. */
   readonly port?: number;
   /** Beyond loopback, `authenticate` must be given. */
   readonly host?: string;
@@ -20,6 +21,7 @@ export interface ListenHttpOptions extends HttpOptions {
   readonly headersTimeoutMs?: number;
   /** How long a client may take to send its whole request. */
   readonly requestTimeoutMs?: number;
+  /** Most sockets that are open at once; 16,384. */
   readonly maxConnections?: number;
   /**
    * How much memory this process may have, in bytes. Above 80 % of it, or of V8's limit for the heap, callers with many calls

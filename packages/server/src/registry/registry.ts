@@ -63,9 +63,13 @@ import {
 
 /** What a registry offers beside its tools, and who is told of the errors of handlers. */
 export interface RegistryOptions {
+  /** Resources to offer; see `createResourceRegistry`. */
   readonly resources?: ResourceRegistry;
+  /** Prompts to offer; see `createPromptRegistry`. */
   readonly prompts?: PromptRegistry;
+  /** Completes arguments of prompts and variables of templates; see `createCompletionRegistry`. */
   readonly completion?: CompletionProvider;
+  /** How long clients may keep lists, and whether caches may share them. */
   readonly cacheHints?: CacheHints;
   /** Keeps the tasks of tools that run as tasks; made with its defaults when the first of them is registered. */
   readonly tasks?: MemoryTasks;

@@ -10,18 +10,23 @@ import type { InferredInput, SchemaSource } from "./schema.ts";
 
 /** What a tool says about itself. */
 export interface ToolSpec<Input extends SchemaSource, Output extends SchemaSource = SchemaSource> {
+  /** The name that people see. */
   readonly title?: string;
+  /** What the tool does, for the model. */
   readonly description?: string;
   /** The arguments, as JSON Schema or any Standard Schema of an object; left out, the tool takes none. */
   readonly input?: Input;
   /** What `structuredContent` looks like; enforced, and what the handler returns is checked against it. */
   readonly output?: Output;
+  /** Hints about what the tool does to its surroundings, such as `readOnlyHint`. */
   readonly annotations?: ToolAnnotations;
+  /** Pictures that clients may show. */
   readonly icons?: readonly Icon[];
   /** A page that hosts show beside the result; see `defineView`. */
   readonly view?: AppView;
   /** Who may use the tool: the model, views of this server, or both, which is the default. */
   readonly visibility?: readonly Visibility[];
+  /** Further members for clients, under names of the form `vendor/name`. */
   readonly _meta?: Meta;
 }
 

@@ -51,10 +51,13 @@ export interface ServerOptions {
   readonly pageSize?: number;
   /** Seals what callers carry between rounds. Share its secret between replicas. */
   readonly seal?: Seal;
+  /** How long a caller may take to come back with answers; 10 minutes. */
   readonly stateTtlMs?: number;
+  /** How often one call may ask a legacy client; 8. */
   readonly maxRounds?: number;
   /** How long a legacy client may take to answer a question; 10 minutes. */
   readonly askTimeoutMs?: number;
+  /** Most streams of changes that are open at once; 16,384. */
   readonly maxListens?: number;
   /** Most streams and subscriptions that one caller may hold, and completions that it may ask for; see {@link CallerLimits}. */
   readonly perCaller?: Pick<CallerLimits, "streams" | "subscriptions" | "completionsPerMinute">;
@@ -62,6 +65,7 @@ export interface ServerOptions {
   readonly listenLimits?: ListenLimits;
   /** For gateways: results of modern servers leave as they came, under their own name. */
   readonly passesOn?: boolean;
+  /** The clock that times are measured by; the system's by default. */
   readonly clock?: Clock;
   /** Sees every request; see {@link Observer}. */
   readonly observer?: Observer | undefined;

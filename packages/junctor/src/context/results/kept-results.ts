@@ -12,6 +12,7 @@ export interface KeptResultsOptions {
   readonly maxBytesPerCaller?: number;
   /** How long a result is kept; 10 minutes. */
   readonly ttlMs?: number;
+  /** The clock that times are measured by; the system's by default. */
   readonly clock?: Clock;
 }
 
