@@ -181,6 +181,16 @@ describe("every part of a program in a page compiles", () => {
   });
 });
 
+test("every picture in docs is shown on a page", () => {
+  const pictures = readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }).filter((file) =>
+    /\.(?:png|svg)$/.test(file),
+  );
+  const texts = pages.map((page) => readFileSync(join(root, page), "utf8")).join("\n");
+  expect(
+    pictures.filter((file) => !new RegExp(`!\\[[^\\]]+\\]\\([^)]*${posix.basename(file)}\\)`).test(texts)),
+  ).toEqual([]);
+});
+
 describe("nothing tells a person or a client to run what has our name on the registry", () => {
   const sources = readdirSync(join(root, "packages/junctor/src"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))

@@ -12,9 +12,9 @@ import { hasChromium, openBrowser } from "./support/browser.ts";
 
 /** Where screenshots go: `node scripts/page-shots.mjs` sets it. */
 const shots = process.env["PAGE_SHOTS"];
-/** The views that are kept as pictures in the docs. */
-const pictured = new Set(["light-servers", "light-tools-try", "light-calls", "light-charts"]);
-for (const name of ["dark-servers", "dark-calls", "phone-servers", "phone-tools-try"]) pictured.add(name);
+/** The views whose pictures a guide shows. */
+const guide = readFileSync(join(import.meta.dirname, "../../docs/guides/see-your-gateway.md"), "utf8");
+const pictured = new Set([...guide.matchAll(/page\/([\w-]+)\.png/g)].map(([, name]) => name));
 const views = ["servers", "tools", "calls", "charts", "parked", "callers", "problems", "log"];
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
