@@ -33,7 +33,8 @@ const vitepress = join(site, "node_modules/vitepress/bin/vitepress.js");
 try {
   setup();
   installIn("site");
-  for (const writer of ["picture", "reference", "admin-doc", "api-doc"]) run(join(root, `scripts/${writer}.mjs`));
+  for (const writer of ["picture", "reference", "admin-doc", "api-doc"])
+    run(join(root, `scripts/${writer}.mjs`));
   copyPages();
   build();
   if (!process.argv.includes("--build")) serve();
