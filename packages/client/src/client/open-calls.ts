@@ -13,6 +13,10 @@ export interface OpenCall {
   readonly holder?: unknown;
   /** Asks its caller; undefined for a caller that can be asked nothing. */
   readonly ask: AskCaller | undefined;
+  /** How many questions it asked so far. */
+  questions?: number;
+  /** A question was refused that it may have asked. */
+  isSuspected?: boolean;
   /** Cancels it on the server, and fails it with this error. */
   readonly giveUp?: (error: Error) => void;
   /** The capabilities that its caller lacks for what was asked. */
@@ -28,15 +32,17 @@ interface QuietGroup extends OpenCall {
   readonly leave: (isGivenUp: boolean) => void;
 }
 
-/** A call that was given up. Its server may go on with it, and ask something for it until then. */
+/** A call that is over, for which its server may ask something until then. */
 interface Ghost {
   readonly about: string;
   readonly owner: unknown;
   readonly until: number;
 }
 
-/** How long a call that was given up may still be the one that asks. */
+/** How long a call that was given up may still be the one that asks, and any call of a server that was seen to ask after the end of one. */
 const ghostMs = 60_000;
+/** How long after its end a call that may ask can be the one that asks: what was sent right after the result is still on the way. */
+export const settleMs = 20;
 const maxGhosts = 1000;
 
 /** The calls that can ask something: those that are underway, and those that were given up a short time ago. */
@@ -48,6 +54,7 @@ export class OpenCalls {
   #group: QuietGroup = this.#createGroup();
   readonly #groups = new Set<QuietGroup>();
   #ghosts: readonly Ghost[] = [];
+  #endedAt = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock, onGroupOver: (group: OpenCall, isGivenUp: boolean) => void) {
     this.#clock = clock;
@@ -64,9 +71,24 @@ export class OpenCalls {
     return this.#group.leave;
   }
 
-  delete(call: OpenCall, isGivenUp: boolean): void {
+  /** A call is over. */
+  delete(call: OpenCall, end: "answered" | "not_sent" | "given_up", habits: QuestionHabits): void {
     this.#calls.delete(call);
-    if (isGivenUp) this.#addGhost(call.about, call.owner);
+    if (end === "not_sent") return;
+    if (end === "given_up" || habits.hasAskedAfterEnd) this.#addGhost(call.about, call.owner, ghostMs);
+    else if (call.isSuspected === true || habits.mayAsk(call.about))
+      this.#addGhost(call.about, call.owner, settleMs);
+    this.#endedAt = this.#clock.now();
+  }
+
+  /** Whether a call ended a short time ago. */
+  get hasEndedLately(): boolean {
+    return this.#clock.now() - this.#endedAt < ghostMs;
+  }
+
+  /** Whether no other caller has a call underway. */
+  isAlone(owner: unknown): boolean {
+    return [...this.#calls].every((call) => call.owner === owner);
   }
 
   /** The calls that can have asked a question that comes now. */
@@ -79,8 +101,8 @@ export class OpenCalls {
   }
 
   /**
-   * Whether a question that comes now may belong to a call that was given up. That is so if a call of another caller is underway, or
-   * if the call that was given up may ask and all calls underway are of quiet tools.
+   * Whether a question that comes now may belong to a call that is over. That is so if a call of another caller is underway, or
+   * if the call that is over may ask and all calls underway are of quiet tools.
    */
   isDoubtful(habits: QuestionHabits): boolean {
     const now = this.#clock.now();
@@ -95,10 +117,14 @@ export class OpenCalls {
     );
   }
 
-  #addGhost(about: string, owner: unknown): void {
-    const isOther = (ghost: Ghost): boolean => ghost.owner !== owner || ghost.about !== about;
-    const others = this.#ghosts.filter(isOther).slice(-maxGhosts);
-    this.#ghosts = [...others, { about, owner, until: this.#clock.now() + ghostMs }];
+  #addGhost(about: string, owner: unknown, ms: number): void {
+    const isSame = (ghost: Ghost): boolean => ghost.owner === owner && ghost.about === about;
+    const others = this.#ghosts.filter((ghost) => !isSame(ghost)).slice(-maxGhosts);
+    const until = Math.max(
+      this.#clock.now() + ms,
+      ...this.#ghosts.filter(isSame).map((ghost) => ghost.until),
+    );
+    this.#ghosts = [...others, { about, owner, until }];
   }
 
   #createGroup(): QuietGroup {
@@ -110,7 +136,7 @@ export class OpenCalls {
       count: 0,
       leave: (isGivenUp) => {
         // No caller is its owner: the caller that gave it up can be asked nothing.
-        if (isGivenUp) this.#addGhost(group.about, group);
+        if (isGivenUp) this.#addGhost(group.about, group, ghostMs);
         hasGivenUp ||= isGivenUp;
         if (--group.count === 0 && this.#groups.delete(group)) this.#onGroupOver(group, hasGivenUp);
       },

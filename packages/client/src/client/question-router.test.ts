@@ -17,6 +17,7 @@ interface Routed {
   /** Who was asked, in order. */
   readonly asked: string[];
   readonly refused: string[];
+  readonly router: QuestionRouter;
   /** The callers whose calls were sent, in order. */
   readonly sent: string[];
   begin(name: string, about?: string, signal?: AbortSignal): OpenCall;
@@ -45,6 +46,7 @@ function createRouted(): Routed {
     habits,
     asked,
     refused,
+    router,
     sent,
     begin: (name, about = "tool", signal = new AbortController().signal) => {
       const call: OpenCall = {
@@ -302,16 +304,17 @@ describe("calls that may ask", () => {
     begin("carol");
     expect(sent).toEqual(["alice"]);
     end(alice);
-    await clock.advance(0);
+    await clock.advance(20);
     expect(sent).toEqual(["alice", "bob"]);
     end(bob);
-    await clock.advance(0);
+    await clock.advance(20);
     expect(sent).toEqual(["alice", "bob", "carol"]);
   });
 
-  test("run beside those that ended without asking before", () => {
-    const { begin, end, sent } = createRouted();
+  test("run beside those that ended without asking before", async () => {
+    const { begin, end, sent, clock } = createRouted();
     end(begin("alice", "read"));
+    await clock.advance(20);
     begin("bob", "write");
     begin("carol", "read");
     expect(sent).toEqual(["alice", "bob", "carol"]);
@@ -330,7 +333,7 @@ describe("calls that may ask", () => {
     const order = [0, 3, 5, 1, 4, 2];
     for (const index of order) {
       end(calls[index]!);
-      await clock.advance(0);
+      await clock.advance(20);
     }
     expect(sent).toEqual(["alice", "bob", "carol", "alice", "bob", "alice"]);
   });
@@ -387,6 +390,112 @@ describe("calls that may ask", () => {
   });
 });
 
+describe("calls beside one whose caller thinks", () => {
+  /** A server that was seen to ask: each number is a call, and how many questions it asked. */
+  const createSeen = async (...questions: readonly number[]) => {
+    const routed = createRouted();
+    const { clock, begin, end, put, asked, sent } = routed;
+    for (const count of questions) {
+      const call = begin("earlier");
+      for (let each = 0; each < count; each++) await put();
+      end(call);
+      await clock.advance(20);
+    }
+    asked.length = 0;
+    sent.length = 0;
+    let answer = (): void => {};
+    const thinker: OpenCall = {
+      about: "tool",
+      owner: "alice",
+      holder: "alice",
+      ask: () => new Promise((resolve) => (answer = () => resolve(RawJson.fromValue("alice")))),
+    };
+    void routed.router.enter(thinker, fromSignal(new AbortController().signal));
+    const question = put();
+    await clock.advance(0);
+    return { ...routed, thinker, question, answer: () => answer() };
+  };
+
+  test("begin at once where its tool asks one question in each call, and it may think for as long as it likes", async () => {
+    const { clock, begin, end, sent, answer, question } = await createSeen(1);
+    for (let minute = 0; minute < 10; minute++) {
+      const bob = begin("bob");
+      expect(sent).toHaveLength(minute + 1);
+      await clock.advance(60_000);
+      end(bob);
+      await clock.advance(20);
+    }
+    answer();
+    expect(await question).toBe("alice");
+  });
+
+  test("ask their own caller once the call of the one that thinks is over", async () => {
+    const { clock, begin, end, put, asked, answer, thinker, question } = await createSeen(1);
+    begin("bob");
+    const own = put();
+    await clock.advance(1000);
+    expect(asked).toEqual([]);
+    answer();
+    await question;
+    end(thinker);
+    expect(await own).toBe("bob");
+  });
+
+  test("limit its time once they ask something", async () => {
+    const { clock, begin, put, question } = await createSeen(1);
+    await clock.advance(60_000);
+    begin("bob");
+    await clock.advance(60_000);
+    void put();
+    await clock.advance(1);
+    expect(await question).toContain("refused");
+  });
+
+  test.each([
+    ["nothing is known of its tool", []],
+    ["its tool asked twice in a call", [1, 2]],
+  ])("wait where %s", async (_, questions) => {
+    const { begin, sent } = await createSeen(...questions);
+    begin("bob");
+    expect(sent).toEqual([]);
+  });
+
+  test("wait where any call of the server asked twice at a time", async () => {
+    const { habits, begin, sent } = await createSeen(1);
+    habits.noteQuestion("other", 2, true);
+    begin("bob");
+    expect(sent).toEqual([]);
+  });
+});
+
+describe("a server that asks after the end of a call", () => {
+  test("is refused a question that comes right after the result, though another caller's call may begin", async () => {
+    const { clock, begin, end, put, asked, sent } = createRouted();
+    const alice = begin("alice");
+    await put();
+    begin("bob");
+    end(alice);
+    expect(await put()).toBe("refused -32602");
+    expect(sent).toEqual(["alice"]);
+    await clock.advance(20);
+    expect(sent).toEqual(["alice", "bob"]);
+    expect(asked).toEqual(["alice"]);
+  });
+
+  test("is refused questions in calls of other callers for a minute after each end, once it was seen to", async () => {
+    const { clock, begin, end, put, asked, habits } = createRouted();
+    habits.noteAskedAfterEnd();
+    end(begin("alice"));
+    await clock.advance(59_000);
+    const bob = begin("bob");
+    expect(await put()).toBe("refused -32602");
+    await clock.advance(1000);
+    expect(await put()).toBe("bob");
+    end(bob);
+    expect(asked).toEqual(["bob"]);
+  });
+});
+
 describe("a caller that does not answer", () => {
   type Ending = "at the answer" | "when it is cancelled";
 
@@ -398,7 +507,7 @@ describe("a caller that does not answer", () => {
     const router = new QuestionRouter({ server: "up", clock, habits, onRefused: () => {} });
     const silent: AskCaller = (_ask, signal) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-    /** Makes one call; resolves with its end and how long it waited for its turn. */
+    /** Makes one call; resolves with its end and how long it took until its caller was asked, or the call was refused. */
     const call = async (
       holder: string,
       isSilent: boolean,
@@ -409,9 +518,13 @@ describe("a caller that does not answer", () => {
         about: "tool",
         owner: owners[holder] ?? holder,
         holder,
-        ask: isSilent ? silent : async () => RawJson.fromValue("yes"),
+        ask: (asked, signal) => {
+          waitedMs = clock.now() - cameAt;
+          return isSilent ? silent(asked, signal) : Promise.resolve(RawJson.fromValue("yes"));
+        },
         giveUp: (error) => stopping.abort(error),
       };
+      let waitedMs = 0;
       const cancelled = new Promise<never>((_resolve, reject) =>
         stopping.signal.addEventListener("abort", () => reject(stopping.signal.reason)),
       );
@@ -422,7 +535,6 @@ describe("a caller that does not answer", () => {
       } catch (error) {
         return { end: (error as UpstreamError).code, waitedMs: clock.now() - cameAt };
       }
-      const waitedMs = clock.now() - cameAt;
       const answer = router.ask(question, new AbortController().signal).then(
         ({ value }) => JSON.stringify(value),
         (error: unknown) => `refused ${(error as RpcError).rpcCode}`,
@@ -500,7 +612,8 @@ describe("a caller that does not answer", () => {
       await alice;
       return (await bob).waitedMs;
     };
-    expect(await waitBehindAlice()).toBe(29_000);
+    // What the call sent last may still be on the way; from the second time on, bob's call has begun by then.
+    expect(await waitBehindAlice()).toBe(29_020);
     expect(await waitBehindAlice()).toBe(4000);
     expect(await waitBehindAlice()).toBe(2000);
     await clock.advance(10 * 60_000);

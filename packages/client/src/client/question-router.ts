@@ -7,7 +7,7 @@ import { QuestionHabits } from "./question-habits.ts";
 import { QuestionTurns } from "./question-turns.ts";
 
 /** How a call ended: the server answered it, it was never sent, or the server may still be at work on it. */
-type CallOver = "answered" | "not_sent" | "given_up";
+export type CallEnd = "answered" | "not_sent" | "given_up";
 
 interface QuestionRouterOptions {
   /** The name of the server, for messages to callers. */
@@ -21,7 +21,7 @@ interface QuestionRouterOptions {
 }
 
 /** A question whose call is not known yet. */
-interface Held {
+interface AmbiguousQuestion {
   readonly candidates: Set<OpenCall>;
   /** Resolves with the call once only one can have asked. */
   readonly call: Deferred<OpenCall>;
@@ -43,16 +43,18 @@ export class QuestionRouter {
   readonly #options: Omit<QuestionRouterOptions, "habits"> & { readonly habits: QuestionHabits };
   readonly #turns: QuestionTurns;
   readonly #calls: OpenCalls;
-  /** The calls underway that have asked something. */
-  readonly #asking = new Set<OpenCall>();
-  readonly #held = new Set<Held>();
-  readonly #watchStuck: (all: ReadonlySet<Held>) => void;
+  readonly #held = new Set<AmbiguousQuestion>();
+  readonly #watchStuck: (all: ReadonlySet<AmbiguousQuestion>) => void;
 
   constructor(options: QuestionRouterOptions) {
     this.#options = { ...options, habits: options.habits ?? new QuestionHabits() };
-    this.#turns = new QuestionTurns(this.#options);
-    this.#watchStuck = createStuckWatch(this.#options);
     this.#calls = new OpenCalls(options.clock, (group, isGivenUp) => this.#ruleOut(group, isGivenUp));
+    this.#turns = new QuestionTurns({
+      ...this.#options,
+      isAlone: (owner) => this.#calls.isAlone(owner),
+      onAnswered: () => this.#watchStuck(this.#held),
+    });
+    this.#watchStuck = createStuckWatch(this.#options, (call) => this.#turns.isAsked(call));
   }
 
   /** A call is about to be sent. A promise means that it waits for its turn; it rejects when the turn does not come. */
@@ -77,10 +79,10 @@ export class QuestionRouter {
   }
 
   /** A call is over. */
-  leave(call: OpenCall, end: CallOver): void {
-    this.#calls.delete(call, end === "given_up");
-    const hasAsked = this.#asking.delete(call);
-    if (end === "answered" && !hasAsked) this.#options.habits.noteQuiet(call.about);
+  leave(call: OpenCall, end: CallEnd): void {
+    const { habits } = this.#options;
+    this.#calls.delete(call, end, habits);
+    if (end === "answered" && call.isSuspected !== true) habits.noteEnd(call.about, call.questions ?? 0);
     this.#ruleOut(call, end === "given_up");
     this.#turns.end(call);
   }
@@ -88,8 +90,9 @@ export class QuestionRouter {
   /** Asks the caller of the call that asked. Rejects with an `RpcError` when that is not known in time. */
   async ask(ask: Question, signal: AbortSignal): Promise<RawJson> {
     const call = await this.#find(ask, signal);
-    if (call.about !== "") this.#options.habits.noteAsked(call.about);
-    this.#asking.add(call);
+    call.questions = (call.questions ?? 0) + 1;
+    if (call.about !== "")
+      this.#options.habits.noteQuestion(call.about, call.questions, this.#turns.isAsked(call));
     if (call.ask === undefined) {
       call.lacks = lacking(ask, {});
       throw notOffered(ask, {});
@@ -102,24 +105,25 @@ export class QuestionRouter {
     const [only, ...others] = candidates;
     // A late question may reach only the caller that gave the call up, and only in a call that may ask.
     if (this.#calls.isDoubtful(this.#options.habits))
-      throw refusal(`${method} may belong to a call that was given up`, this.#options);
+      throw refusal(`${method} may belong to a call that is over`, this.#options, candidates);
     if (only === undefined) {
       const text = `${method} belongs to no call that is underway`;
+      if (this.#calls.hasEndedLately && method !== "roots/list") this.#options.habits.noteAskedAfterEnd();
       // Many servers ask for roots when they start, and go on without an answer.
       throw method === "roots/list" ? new RpcError("rpc.invalid_params", text) : refusal(text, this.#options);
     }
     if (others.length === 0 || candidates.every((call) => call.ask === undefined)) return only;
-    if (this.#held.size >= maxHeld) throw refusal(several(method), this.#options);
+    if (this.#held.size >= maxHeld) throw refusal(several(method), this.#options, candidates);
     return this.#hold(candidates, method, signal);
   }
 
   /** Waits until one call is left that can have asked. */
   async #hold(candidates: readonly OpenCall[], method: string, signal: AbortSignal): Promise<OpenCall> {
-    const held: Held = { candidates: new Set(candidates), call: createDeferred<OpenCall>() };
+    const held: AmbiguousQuestion = { candidates: new Set(candidates), call: createDeferred<OpenCall>() };
     this.#held.add(held);
     this.#watchStuck(this.#held);
-    const release = this.#turns.hold();
-    const refuse = (): void => held.call.reject(refusal(several(method), this.#options));
+    const release = this.#turns.hold(held.candidates);
+    const refuse = (): void => held.call.reject(refusal(several(method), this.#options, held.candidates));
     const stopTimer = this.#options.clock.timer(maxHoldMs, refuse);
     const withdraw = (): void => held.call.reject(signal.reason);
     signal.addEventListener("abort", withdraw, { once: true });
@@ -151,7 +155,7 @@ export class QuestionRouter {
         left.some(({ owner }) => owner !== call.owner) ||
         (habits.mayAsk(call.about) && !left.some(({ about }) => habits.mayAsk(about)));
       if (isGivenUp && isDoubtful)
-        found.reject(refusal("The question may belong to a call that was given up", this.#options));
+        found.reject(refusal("The question may belong to a call that was given up", this.#options, left));
       else if (only === undefined)
         found.reject(refusal("Every call that can have asked the question is over", this.#options));
       else if (others.length === 0) found.resolve(only);
@@ -163,24 +167,34 @@ export class QuestionRouter {
 
 /**
  * A deadlock is likely when as many questions are held as there are calls that can have asked them: each call waits for an answer,
- * so none ends. After 5 s all questions but the oldest are refused, and the calls that asked them go on. Returns a function to be called
- * whenever the held questions or their candidates change, which begins the 5 s anew.
+ * so none ends, unless one of them has an open question that its caller may still answer. After 5 s all questions but the oldest are
+ * refused, and the calls that asked them go on. Returns a function to be called whenever the held questions, their candidates or the
+ * open questions change, which begins the 5 s anew.
  */
-function createStuckWatch(options: QuestionRouterOptions): (all: ReadonlySet<Held>) => void {
+function createStuckWatch(
+  options: QuestionRouterOptions,
+  isAsked: (call: OpenCall) => boolean,
+): (all: ReadonlySet<AmbiguousQuestion>) => void {
   let stop = (): void => {};
   return (all) => {
     stop();
     const [, ...others] = all;
     const candidates = new Set([...all].flatMap((held) => [...held.candidates]));
-    if (others.length === 0 || candidates.size > all.size) return;
+    if (others.length === 0 || candidates.size > all.size || [...candidates].some(isAsked)) return;
     const text = `${candidates.size} calls each wait for the answer to a question, and no question says whose it is`;
     stop = options.clock.timer(maxStuckMs, () => {
-      for (const { call } of others) call.reject(refusal(text, options));
+      for (const held of others) held.call.reject(refusal(text, options, held.candidates));
     });
   };
 }
 
-function refusal(text: string, { server, onRefused }: QuestionRouterOptions): RpcError {
+/** Any of the suspects may have asked: it is not taken for one that asks nothing. */
+function refusal(
+  text: string,
+  { server, onRefused }: QuestionRouterOptions,
+  suspects: Iterable<OpenCall> = [],
+): RpcError {
+  for (const call of suspects) call.isSuspected = true;
   onRefused(`A question of ${server} was refused: ${text}`);
   return new RpcError("rpc.invalid_params", text);
 }

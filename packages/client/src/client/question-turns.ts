@@ -3,7 +3,7 @@ import { UpstreamError } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
 import { closedForm, unanswered, type Question } from "@junctor/core/mcp";
 import type { AskCaller } from "@junctor/core/provider";
-import type { OpenCall } from "./open-calls.ts";
+import { type OpenCall, settleMs } from "./open-calls.ts";
 import type { QuestionHabits } from "./question-habits.ts";
 
 interface QuestionTurnsOptions {
@@ -11,8 +11,12 @@ interface QuestionTurnsOptions {
   readonly server: string;
   readonly clock: Clock;
   readonly habits: QuestionHabits;
-  /** How long a caller may take to answer while another call waits for its turn; 30 s. */
+  /** How long a caller may take to answer while another call waits for it; 30 s. */
   readonly limits?: (() => { readonly answerWithinMs: number }) | undefined;
+  /** Whether no other caller has a call underway. */
+  readonly isAlone: (owner: unknown) => boolean;
+  /** Called when a question was answered, or will not be. */
+  readonly onAnswered: () => void;
 }
 
 /** A call that waits for its turn. */
@@ -45,6 +49,9 @@ const maxGraceMs = 1000;
 /**
  * Lets one call that may ask run at a time, and none while a question is held. Calls that do not ask need no turn. Callers come one
  * after the other, however many calls each has waiting, and none may keep the others waiting with a question it does not answer.
+ *
+ * A call that waits for the answer to the only question it is known to ask cannot end, and is expected to ask nothing: it gives its turn
+ * to the next. If that one asks something too, its question is held until one of both is over.
  */
 export class QuestionTurns {
   readonly #options: QuestionTurnsOptions;
@@ -55,9 +62,13 @@ export class QuestionTurns {
   #lastHolder: unknown;
   readonly #waiting = new Quota({ what: "calls waiting for a turn", total: maxWaiting });
   readonly #questions = new Set<OpenQuestion>();
+  #stopServing = (): void => {};
   /** The calls that left a question unanswered for too long, and what stops the timer that gives each of them up. */
   readonly #late = new Map<OpenCall, () => void>();
-  #holds = 0;
+  /** The calls that can have asked each question that is held. */
+  readonly #holds = new Set<Iterable<OpenCall>>();
+  /** Until when what a call sent at its end may still be on the way, and whose call it was. */
+  #settles: { readonly until: number; readonly owner: unknown } | undefined;
 
   constructor(options: QuestionTurnsOptions) {
     this.#options = options;
@@ -66,7 +77,7 @@ export class QuestionTurns {
   /** Begins a call's turn. A promise means that the call waits for it; it rejects when the turn does not come. */
   take(call: OpenCall, stop: Cancellation): Promise<void> | undefined {
     const isLoud = this.#options.habits.mayAsk(call.about);
-    if (isLoud && (this.#queue.size > 0 || !this.#isFree)) return this.#wait(call, stop);
+    if (isLoud && (this.#queue.size > 0 || !this.#isFreeFor(call))) return this.#wait(call, stop);
     if (isLoud) this.#begin(call);
     return undefined;
   }
@@ -82,16 +93,20 @@ export class QuestionTurns {
   end(call: OpenCall): void {
     this.#late.get(call)?.();
     this.#late.delete(call);
-    this.#loud.delete(call);
+    if (this.#loud.delete(call)) {
+      this.#settles = { until: this.#options.clock.now() + settleMs, owner: call.owner };
+    }
     this.#serve();
   }
 
-  /** Begins no turn until the returned function is called. */
-  hold(): () => void {
-    this.#holds++;
+  /** Begins no turn until the returned function is called: one of these calls asked something. */
+  hold(candidates: Iterable<OpenCall>): () => void {
+    this.#holds.add(candidates);
+    this.#hurry();
     return () => {
-      this.#holds--;
+      this.#holds.delete(candidates);
       this.#serve();
+      this.#hurry();
     };
   }
 
@@ -109,6 +124,7 @@ export class QuestionTurns {
       stopTimer: () => {},
     };
     this.#questions.add(question);
+    this.#serve();
     this.#hurry();
     try {
       const answer = asker(ask, AbortSignal.any([signal, late.signal]));
@@ -119,11 +135,26 @@ export class QuestionTurns {
     } finally {
       question.stopTimer();
       this.#questions.delete(question);
+      this.#options.onAnswered();
     }
   }
 
-  get #isFree(): boolean {
-    return this.#loud.size === 0 && this.#holds === 0;
+  /** Whether a question of a call waits for its answer. */
+  isAsked(call: OpenCall): boolean {
+    return [...this.#questions].some((question) => question.call === call);
+  }
+
+  /** Whether a call may begin that may ask. */
+  #isFreeFor({ owner }: OpenCall): boolean {
+    if (this.#holds.size > 0 || ![...this.#loud].every((call) => this.#isPaused(call))) return false;
+    const { clock, isAlone } = this.#options;
+    const isSettled = this.#settles === undefined || clock.now() >= this.#settles.until;
+    return isSettled || (this.#settles?.owner === owner && isAlone(owner));
+  }
+
+  /** Whether a call waits for an answer and will most likely ask nothing else. */
+  #isPaused(call: OpenCall): boolean {
+    return this.isAsked(call) && call.questions === 1 && this.#options.habits.asksOnce(call.about);
   }
 
   #begin(call: OpenCall): void {
@@ -135,14 +166,17 @@ export class QuestionTurns {
     const { habits } = this.#options;
     for (const turns of this.#queue.values())
       for (const { call, begin } of turns) if (!habits.mayAsk(call.about)) begin();
-    if (!this.#isFree) return;
     // The holder that had the last turn comes after all others.
     const lastTurns = this.#queue.get(this.#lastHolder);
     if (lastTurns !== undefined && this.#queue.delete(this.#lastHolder))
       this.#queue.set(this.#lastHolder, lastTurns);
     const [turns] = this.#queue.values();
     const [next] = turns ?? [];
-    next?.begin();
+    if (next === undefined) return;
+    if (this.#isFreeFor(next.call)) return next.begin();
+    const leftMs = (this.#settles?.until ?? 0) - this.#options.clock.now();
+    this.#stopServing();
+    if (leftMs > 0) this.#stopServing = this.#options.clock.timer(leftMs, () => this.#serve());
   }
 
   #wait(call: OpenCall, stop: Cancellation): Promise<void> {
@@ -172,11 +206,12 @@ export class QuestionTurns {
       // Most servers never ask; callers of one of those must not wait for each other for long. The first question of a
       // server may have come while this process was stopped, so only time counts in which it was awake to read it.
       const stopTrial = awakeTimer(clock, trialMs, () => {
-        if (!habits.hasAsked && this.#holds === 0) begin();
+        if (!habits.hasAsked && this.#holds.size === 0) begin();
       });
       this.#joinQueue(waiting);
       if (stop.isAborted) giveUp();
       else stop.onAbort(giveUp);
+      this.#serve();
     });
   }
 
@@ -214,18 +249,28 @@ export class QuestionTurns {
   }
 
   /** How long the caller of a call may take to answer: as long as it likes while nobody waits for the end of its call. */
-  #withinMs({ owner, holder }: OpenCall): number {
+  #withinMs(call: OpenCall): number {
     const { habits, clock, limits } = this.#options;
     const { answerWithinMs } = limits?.() ?? usualLimits;
+    const { owner, holder } = call;
+    const waiting = this.#waitingFor(call);
     // The calls of one session may wait for its user. Callers without a session may be several programs with one name.
-    const isOwnSession = (turn: WaitingTurn): boolean =>
-      typeof owner === "object" && turn.call.owner === owner;
-    const others = [...this.#queue.keys()].some((each) => each !== holder);
-    const waits = others || [...(this.#queue.get(holder) ?? [])].some((turn) => !isOwnSession(turn));
+    const isOwnSession = (other: OpenCall): boolean => typeof owner === "object" && other.owner === owner;
+    const others = waiting.some((other) => other.holder !== holder);
+    const waits = others || waiting.some((other) => !isOwnSession(other));
     if (!waits) return Infinity;
     const count = others ? habits.unansweredBy(holder, clock.now()) : 0;
     if (count === 0) return answerWithinMs;
     return Math.min(answerWithinMs, Math.max(leastMs, repeatedMs / 2 ** (count - 1)));
+  }
+
+  /** The calls that wait for the end of a call: those without a turn, and those that may have asked a question that is held. */
+  #waitingFor(call: OpenCall): readonly OpenCall[] {
+    const held = [...this.#holds].map((candidates) => [...candidates]).filter((each) => each.includes(call));
+    const asking = held.flat().filter((each) => each !== call && this.#options.habits.mayAsk(each.about));
+    if (held.length === 0 && this.#isPaused(call)) return asking;
+    const turns = [...this.#queue.values()].flatMap((each) => Array.from(each, (turn) => turn.call));
+    return [...turns, ...asking];
   }
 
   #endLate({ call, withdraw }: OpenQuestion, graceMs: number): void {
