@@ -1,4 +1,4 @@
-import { systemClock } from "@junctor/core/async";
+import { systemClock, setNewest } from "@junctor/core/async";
 
 /** Which era a server turned out to speak. */
 type Verdict = "modern" | "legacy";
@@ -29,13 +29,8 @@ export function createEraCache(
       return undefined;
     },
     set: (key, verdict) => {
-      entries.delete(key);
-      entries.set(key, {
-        verdict,
-        expiresAt: verdict === "legacy" ? now() + legacyTtlMs : Number.POSITIVE_INFINITY,
-      });
-      const oldest = entries.keys().next().value;
-      if (entries.size > maxEntries && oldest !== undefined) entries.delete(oldest);
+      const expiresAt = verdict === "legacy" ? now() + legacyTtlMs : Number.POSITIVE_INFINITY;
+      setNewest(entries, key, { verdict, expiresAt }, maxEntries);
     },
     delete: (key) => void entries.delete(key),
   };

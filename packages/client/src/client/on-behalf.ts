@@ -1,4 +1,4 @@
-import { fromSignal, type Deadline, type Deadlines } from "@junctor/core/async";
+import { fromSignal, type Deadline, type Deadlines, setNewest } from "@junctor/core/async";
 import { RpcError, ToolError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import {
@@ -276,9 +276,6 @@ export class Visits {
     if (id === undefined || id.length > maxIdLength) return;
     const known = this.#visitors.get(id);
     const isOther = known !== undefined && (known === "several" || known.owner !== visitor.owner);
-    this.#visitors.delete(id); // So that it counts as new.
-    this.#visitors.set(id, isOther ? "several" : visitor);
-    const [oldest] = this.#visitors.keys();
-    if (this.#visitors.size > maxPages && oldest !== undefined) this.#visitors.delete(oldest);
+    setNewest(this.#visitors, id, isOther ? "several" : visitor, maxPages);
   }
 }

@@ -1,9 +1,9 @@
 import type { LookupAddress } from "node:dns";
 import { isIP } from "node:net";
-import type { Readable } from "node:stream";
 import { type Clock, systemClock } from "@junctor/core/async";
 import { createGuardedLookup, findAddressProblem, ForbiddenAddress, isLoopbackHost } from "./addresses.ts";
 import type { ReachableHosts } from "./addresses.ts";
+import { readBoundedText } from "./fetch-json.ts";
 
 /** One request to an authorization server, or for metadata. */
 interface GuardedRequest {
@@ -69,7 +69,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
         ...(body === undefined ? {} : { body }),
         signal: signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]),
       });
-      const text = await readText(reply.body, url);
+      const text = await readBoundedText(reply.body as AsyncIterable<Uint8Array>, maxBytes, url.host);
       return new Response(hasNoBody(reply.statusCode) ? null : text, {
         status: reply.statusCode,
         headers: toHeaders(reply.headers),
@@ -79,17 +79,6 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
       await dispatcher.destroy();
     }
   };
-}
-
-async function readText(body: Readable, url: URL): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of body as AsyncIterable<Uint8Array>) {
-    length += chunk.length;
-    if (length > maxBytes) throw new Error(`${url.host} answered with more than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
 function hasNoBody(status: number): boolean {

@@ -14,7 +14,9 @@ export {
   type CredentialStore,
   toServer,
 } from "./credential.ts";
+export { parseObject, readBoundedText } from "./fetch-json.ts";
 export { createGuardedFetch, type GuardedFetch } from "./guarded-fetch.ts";
 export { beginIdentity, finishIdentity, type IdentityTerms, type PendingIdentity } from "./identity.ts";
 export { examineLogin, type LoginTerms, prepareLogin } from "./login.ts";
+export { metadataUrlsOf } from "./metadata.ts";
 export { renewStored } from "./renewal.ts";

@@ -84,20 +84,24 @@ export async function findServerMetadata(
   options: DiscoverOptions,
 ): Promise<AuthorizationServer | undefined> {
   if (!URL.canParse(asked)) throw failed(options, `its authorization server ${describe(asked)} is no URL`);
-  const { origin, pathname, search, hash } = new URL(asked);
+  const { search, hash } = new URL(asked);
   if (search !== "" || hash !== "")
     throw failed(options, `its authorization server ${describe(asked)} has a query or fragment`);
-  const path = pathname.replace(/\/$/, "");
-  const urls = [
-    `${origin}/.well-known/oauth-authorization-server${path}`,
-    `${origin}/.well-known/openid-configuration${path}`,
-    ...(path === "" ? [] : [`${origin}${path}/.well-known/openid-configuration`]),
-  ];
-  for (const url of urls) {
+  for (const url of metadataUrlsOf(new URL(asked))) {
     const found = await fetchJson(new URL(url), options);
     if (found !== undefined) return checkServerMetadata(found, names, options);
   }
   return undefined;
+}
+
+/** Where the metadata of an authorization server may be, in the order in which it is looked for (RFC 8414, OpenID Connect). */
+export function metadataUrlsOf({ origin, pathname }: URL): readonly string[] {
+  const path = pathname.replace(/\/$/, "");
+  return [
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}/.well-known/openid-configuration${path}`,
+    ...(path === "" ? [] : [`${origin}${path}/.well-known/openid-configuration`]),
+  ];
 }
 
 /** An authorization server that misnames itself may be another one (RFC 8414, section 3.3). */

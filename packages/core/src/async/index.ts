@@ -12,4 +12,5 @@ export { Numbered } from "./numbered.ts";
 export { BoundedQueue } from "./queue.ts";
 export { Repeats } from "./repeats.ts";
 export { type CallerLimits, Quota } from "./quota.ts";
+export { setNewest } from "./set-newest.ts";
 export { createSlices } from "./slices.ts";

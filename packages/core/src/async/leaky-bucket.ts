@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.ts";
+import { setNewest } from "./set-newest.ts";
 
 /** Most owners that are remembered. The one that was not seen for longest is forgotten first, and has a full burst when seen again. */
 const maxOwners = 1024;
@@ -37,9 +38,7 @@ export class LeakyBuckets<Owner> {
 
   of(owner: Owner): LeakyBucket {
     const bucket = this.#owners.get(owner) ?? new LeakyBucket(this.#clock, this.#burstMs);
-    this.#owners.delete(owner);
-    this.#owners.set(owner, bucket);
-    if (this.#owners.size > maxOwners) this.#owners.delete(this.#owners.keys().next().value as Owner);
+    setNewest(this.#owners, owner, bucket, maxOwners);
     return bucket;
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.ts";
+import { setNewest } from "./set-newest.ts";
 
 interface RepeatsOptions {
   readonly clock: Clock;
@@ -50,10 +51,7 @@ export class Repeats {
       return undefined;
     }
     const pauseMs = event === undefined ? this.#minMs : Math.min(this.#maxMs, event.pauseMs * 2);
-    this.#events.delete(key);
-    this.#events.set(key, { dueAt: now + pauseMs, pauseMs, unreported: 0, lastAt: now });
-    const [oldest] = this.#events.keys();
-    if (this.#events.size > maxKeys && oldest !== undefined) this.#events.delete(oldest);
+    setNewest(this.#events, key, { dueAt: now + pauseMs, pauseMs, unreported: 0, lastAt: now }, maxKeys);
     return times;
   }
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { type Clock, systemClock, timedOut, waitFor } from "@junctor/core/async";
+import { type Clock, systemClock, timedOut, waitFor, setNewest } from "@junctor/core/async";
 import { isLook, type Middleware } from "@junctor/core/provider";
 import {
   Bucket,
@@ -63,9 +63,7 @@ export function createSharedRateLimit(options: SharedRateOptions): RateLimit {
   const callers = new Map<string | undefined, readonly TokenLease[]>();
   const recall = (caller: string | undefined): readonly TokenLease[] => {
     const leases = callers.get(caller) ?? rules.map((one) => new TokenLease(reach, one, caller));
-    callers.delete(caller);
-    callers.set(caller, leases);
-    if (callers.size > maxCallers) callers.delete(callers.keys().next().value);
+    setNewest(callers, caller, leases, maxCallers);
     return leases;
   };
   const middleware: Middleware = {

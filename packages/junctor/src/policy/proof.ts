@@ -51,7 +51,7 @@ export function createProof(first: GatewayConfig, parts: ProofParts): Proof {
         parts.onRefused?.(refused);
         parts.log[isNew ? "warn" : "info"]({ ...refused, times }, "a token was refused");
       },
-      onTrouble: (issuer, error) => {
+      onUnreachable: (issuer, error) => {
         const reason = error instanceof Error ? error.message : String(error);
         const cause = `${issuer} ${reason}`;
         const isNew = repeats.isNew(cause);

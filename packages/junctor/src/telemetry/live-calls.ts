@@ -1,4 +1,4 @@
-import { Numbered } from "@junctor/core/async";
+import { Numbered, setNewest } from "@junctor/core/async";
 import { type CallRecord, type CallState, idOf } from "./call-record.ts";
 
 const maxSteps = 30;
@@ -67,9 +67,7 @@ export class LiveCalls {
     this.#underway.delete(call.place);
     if (isAway) {
       this.step(call, "parked", now);
-      this.#away.set(call.number, call);
-      const [oldest] = this.#away.keys();
-      if (this.#away.size > maxAway && oldest !== undefined) this.#away.delete(oldest);
+      setNewest(this.#away, call.number, call, maxAway);
       return;
     }
     call.state = "ended";

@@ -62,7 +62,7 @@ const refusal = (reason: string): Partial<AuthRefusal> => ({
 });
 const otherAudience = refusal(`the token is for another audience (aud); ask for one for ${publicUrl}`);
 const noAccessToken = refusal(
-  "the token is no access token; send the access token, not the ID or refresh token",
+  "the token is not an access token; send the access token, not the ID or refresh token",
 );
 
 const boundToCertificate = refusal(
@@ -548,7 +548,7 @@ describe("an opaque token", () => {
     ["is of another issuer", { iss: "https://evil.example.com" }],
     ["expired", { exp: start / 1000 - 31 }],
     ["names no subject", { sub: undefined }],
-    ["is no bearer token", { token_type: "DPoP" }],
+    ["is not a bearer token", { token_type: "DPoP" }],
     ["is active only by name", { active: "true" }],
     ["is bound to a key of its client (DPoP)", { cnf: { jkt: "a" } }],
     ["is bound to a certificate", { cnf: { "x5t#S256": "a" } }],

@@ -1,7 +1,6 @@
 import { type Clock, systemClock, Repeats } from "@junctor/core/async";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
 import type { Authenticate } from "@junctor/server";
-import { parseBearer } from "./bearer.ts";
 import type { IssuerOptions } from "./issuer.ts";
 import { digestOf, type RefusedToken, Tokens } from "./tokens.ts";
 
@@ -47,7 +46,7 @@ export function acceptTokens(options: AcceptTokensOptions): Authenticate {
     fetch,
     clock,
     onRefused,
-    onTrouble: (alias, error) => {
+    onUnreachable: (alias, error) => {
       const text = `The issuer ${alias} cannot be asked: ${error instanceof Error ? error.message : String(error)}`;
       if (repeats.note(text) !== undefined) onWarning(text);
     },
@@ -62,4 +61,13 @@ export function acceptTokens(options: AcceptTokensOptions): Authenticate {
     documentAt: tokens.resources.documentAt,
     challengeFor: tokens.answers.challengeFor,
   });
+}
+
+/** The token of an `Authorization` header, undefined when the header has none, `malformed` when it cannot be read. */
+export function parseBearer(
+  header: string | undefined,
+): { readonly bearer: string } | "malformed" | undefined {
+  if (header === undefined || !/^bearer(?: |$)/i.test(header)) return undefined;
+  const bearer = /^bearer +([!-~]+) *$/i.exec(header)?.[1];
+  return bearer === undefined ? "malformed" : { bearer };
 }

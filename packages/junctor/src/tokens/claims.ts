@@ -8,7 +8,7 @@ export interface Claims {
 /** Why a token is refused, in a text that its sender may see. */
 export class BadToken extends Error {
   override readonly name = "BadToken";
-  /** Whether the token will be no good a moment later either. */
+  /** Whether the token stays bad: false for one that may become valid in a moment. */
   readonly isLasting: boolean;
 
   constructor(message: string, options: ErrorOptions & { readonly isLasting?: boolean } = {}) {
@@ -61,7 +61,7 @@ export function refuseForeignKinds(claims: Claims, headerType: unknown): void {
   const type =
     typeof headerType === "string" ? headerType.toLowerCase().replace(/^application\//, "") : "jwt";
   if (type !== "jwt" && type !== "at+jwt")
-    throw new BadToken("the token is no access token: its header has another type (typ)");
+    throw new BadToken("the token is not an access token: its header has another type (typ)");
 }
 
 /** The claims in which authorization servers name the kind of a token: Keycloak in `typ`, Cognito and Hydra in `token_use`. */
@@ -79,7 +79,7 @@ export function refuseOtherUses(claims: Claims): void {
   }
 }
 
-const noAccessToken = "the token is no access token; send the access token, not the ID or refresh token";
+const noAccessToken = "the token is not an access token; send the access token, not the ID or refresh token";
 
 /**
  * The SHA-256 thumbprint of the client certificate that a token is bound to (RFC 8705, section 3.1); undefined for a plain bearer token. Refuses

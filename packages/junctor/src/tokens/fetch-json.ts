@@ -1,3 +1,5 @@
+import { parseObject, readBoundedText } from "@junctor/client/internal";
+
 /** An issuer gave no usable answer. The message names the address and never what was sent. */
 export class IssuerUnavailable extends Error {
   override readonly name = "IssuerUnavailable";
@@ -39,27 +41,14 @@ export async function fetchJson(
       await response.body?.cancel();
       throw new IssuerUnavailable(`${url} answered with HTTP ${response.status}`);
     }
-    const value: unknown = JSON.parse(await readText(response, url));
-    if (typeof value === "object" && value !== null && !Array.isArray(value))
-      return value as { readonly [member: string]: unknown };
-    throw new IssuerUnavailable(`${url} answered with no JSON object`);
+    const chunks = (response.body ?? []) as AsyncIterable<Uint8Array>;
+    const object = parseObject(await readBoundedText(chunks, maxBytes, "it"));
+    if (object !== undefined) return object;
+    throw new IssuerUnavailable(`${url} did not answer with a JSON object`);
   } catch (error) {
     if (error instanceof IssuerUnavailable) throw error;
-    if (error instanceof SyntaxError) throw new IssuerUnavailable(`${url} answered with no JSON`);
     throw new IssuerUnavailable(`${url} cannot be reached: ${describe(error)}`, { cause: error });
   }
-}
-
-async function readText(response: Response, url: string): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of response.body ?? []) {
-    const bytes = chunk as Uint8Array;
-    length += bytes.length;
-    if (length > maxBytes) throw new IssuerUnavailable(`${url} answered with more than ${maxBytes} bytes`);
-    chunks.push(bytes);
-  }
-  return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
 function describe(error: unknown): string {

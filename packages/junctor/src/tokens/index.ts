@@ -1,5 +1,3 @@
-export { acceptTokens, type AcceptTokensOptions } from "./accept-tokens.ts";
-export { parseBearer } from "./bearer.ts";
+export { acceptTokens, type AcceptTokensOptions, parseBearer } from "./accept-tokens.ts";
 export { type IntrospectionOptions, type IssuerOptions, usualAlgorithms } from "./issuer.ts";
-export { type IssuerHealth, probeIssuers } from "./probe.ts";
-export { digestOf, type RefusedToken, Tokens } from "./tokens.ts";
+export { digestOf, type IssuerHealth, probeIssuers, type RefusedToken, Tokens } from "./tokens.ts";

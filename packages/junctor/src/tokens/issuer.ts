@@ -1,5 +1,7 @@
+import { metadataUrlsOf } from "@junctor/client/internal";
 import type { Clock } from "@junctor/core/async";
 import type { Caller } from "@junctor/core/mcp";
+import type { JWTVerifyGetKey } from "jose";
 import {
   type Claims,
   readBoundCertificate,
@@ -9,9 +11,7 @@ import {
   toTokenCaller,
 } from "./claims.ts";
 import { fetchJson, type FetchLike, IssuerUnavailable } from "./fetch-json.ts";
-import { findIssuerMetadata, type IssuerMetadata } from "./issuer-metadata.ts";
-import { KeySet } from "./key-set.ts";
-import { type Lookup, Lookups } from "./lookups.ts";
+import { IntrospectionGate, type TokenSender } from "./introspection-gate.ts";
 
 /** How an issuer is asked about opaque tokens (RFC 7662). */
 export interface IntrospectionOptions {
@@ -39,7 +39,7 @@ export interface IssuerOptions {
   readonly implies?: { readonly [scope: string]: readonly string[] };
   /** Where its keys are; as its metadata says when left out. */
   readonly jwksUri?: string;
-  /** Given, tokens that are no JWT are looked up at the issuer. */
+  /** With it, tokens that are not JWTs are looked up at the issuer. */
   readonly introspection?: IntrospectionOptions;
 }
 
@@ -59,44 +59,45 @@ export interface Vouched {
   readonly boundTo: string | undefined;
 }
 
-interface IssuerParts {
+interface IssuerRuntime {
   readonly fetch: FetchLike;
   readonly clock: Clock;
   /** Called with the reason when an issuer could not be asked. */
-  readonly onTrouble: (error: unknown) => void;
+  readonly onUnreachable: (error: unknown) => void;
 }
 
-/** Two clocks may differ by so much. */
+/** How far two clocks may differ. */
 const toleranceS = 30;
-/** How long what a JWT says is believed without looking at its signature again. */
+/** How long the claims of a JWT are accepted without checking its signature again. */
 const keepJwtMs = 5 * 60_000;
-/** How long the answer of an introspection is believed: a token may be revoked meanwhile. */
+/** How long the answer of an introspection is accepted: a token may be revoked meanwhile. */
 const keepOpaqueMs = 30_000;
-/** The same while too many tokens are being looked up to repeat the question. */
+/** The same while too many tokens are being looked up to ask again. */
 const keepOpaqueWhileBusyMs = 60_000;
-/** How long an opaque token is good for, and what its caller has open, where its issuer names no expiry. */
+/** How long an opaque token is valid if its issuer names no expiry, and with it all that its caller has open. */
 const noExpiryS = 300;
 
 /** One issuer of the config. */
 export class Issuer {
   readonly alias: string;
   readonly options: IssuerOptions;
-  readonly #parts: IssuerParts;
+  readonly #runtime: IssuerRuntime;
   readonly #keys: KeySet;
   #metadata: Promise<IssuerMetadata> | undefined;
-  readonly #lookups: Lookups;
+  readonly #gate: IntrospectionGate;
 
-  constructor(alias: string, options: IssuerOptions, parts: IssuerParts) {
+  constructor(alias: string, options: IssuerOptions, runtime: IssuerRuntime) {
     this.alias = alias;
     this.options = options;
-    this.#parts = parts;
-    this.#lookups = new Lookups(parts.clock);
-    this.#keys = new KeySet({ ...parts, findUrl: () => this.#findJwksUri() });
+    this.#runtime = runtime;
+    this.#gate = new IntrospectionGate(runtime.clock);
+    this.#keys = new KeySet({ ...runtime, findUrl: () => this.#findJwksUri() });
   }
 
-  /** Looks at the issuer as a start would: its metadata, and its keys. Rejects with `IssuerUnavailable`. */
+  /** Fetches the metadata and the keys, as at the start. Rejects with `IssuerUnavailable`. */
   async probe(): Promise<void> {
-    if (this.options.jwksUri !== undefined) await findIssuerMetadata(this.options.issuer, this.#parts.fetch);
+    if (this.options.jwksUri !== undefined)
+      await findIssuerMetadata(this.options.issuer, this.#runtime.fetch);
     await this.#keys.fetch();
   }
 
@@ -104,7 +105,7 @@ export class Issuer {
   async verify(token: string, resource: string): Promise<Vouched> {
     const { issuer, algorithms = usualAlgorithms } = this.options;
     const { jwtVerify } = await import("jose");
-    const { clock } = this.#parts;
+    const { clock } = this.#runtime;
     try {
       const { payload, protectedHeader } = await jwtVerify(token, this.#keys.find, {
         issuer,
@@ -122,20 +123,20 @@ export class Issuer {
       const isLasting = !["ERR_JWKS_NO_MATCHING_KEY", "ERR_JWT_CLAIM_VALIDATION_FAILED"].includes(
         codeOf(error),
       );
-      throw new BadToken(describeFault(error, resource), { cause: error, isLasting });
+      throw new BadToken(describeRefusal(error, resource), { cause: error, isLasting });
     }
   }
 
-  /** Whether it takes a while until a token that it vouched for can be looked up again. */
+  /** Whether a token that it vouched for would have to wait to be looked up again. */
   get isBusy(): boolean {
-    return this.#lookups.isBusy;
+    return this.#gate.isBusy;
   }
 
   /** The caller of an opaque token; undefined if this issuer does not know the token. Rejects as `verify` does. */
-  async introspect(token: string, resource: string, lookup: Lookup): Promise<Vouched | undefined> {
+  async introspect(token: string, resource: string, sender: TokenSender): Promise<Vouched | undefined> {
     const { introspection } = this.options;
     if (introspection === undefined) return undefined;
-    return this.#lookups.run(lookup, () => this.#lookUp(token, resource, introspection));
+    return this.#gate.run(sender, () => this.#lookUp(token, resource, introspection));
   }
 
   async #lookUp(
@@ -148,7 +149,7 @@ export class Issuer {
       throw new IssuerUnavailable(`${this.options.issuer} names no introspection endpoint`);
     const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(clientSecret)}`;
     const answer: Claims = await fetchJson(url, {
-      fetch: this.#parts.fetch,
+      fetch: this.#runtime.fetch,
       method: "POST",
       headers: {
         "content-type": "application/x-www-form-urlencoded",
@@ -157,30 +158,31 @@ export class Issuer {
       body: new URLSearchParams({ token, token_type_hint: "access_token" }).toString(),
     });
     if (answer["active"] !== true) return undefined;
-    const claims = { ...answer, exp: answer["exp"] ?? this.#parts.clock.date() / 1000 + noExpiryS };
+    const claims = { ...answer, exp: answer["exp"] ?? this.#runtime.clock.date() / 1000 + noExpiryS };
     this.#checkIntrospected(claims, resource);
     return this.#vouch(claims, keepOpaqueMs, keepOpaqueWhileBusyMs);
   }
 
   #checkIntrospected(claims: Claims, resource: string): void {
     const { iss, aud, exp, nbf } = claims;
-    if (iss !== undefined && iss !== this.options.issuer) throw new BadToken(faults["iss"] as string);
+    if (iss !== undefined && iss !== this.options.issuer) throw new BadToken(refusals["iss"] as string);
     const wanted = this.#audiences(resource);
     const named: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
     if (!named.some((each) => wanted.includes(String(each)))) throw new BadToken(otherAudience(resource));
-    const now = this.#parts.clock.date() / 1000;
-    if (typeof exp !== "number" || !Number.isFinite(exp)) throw new BadToken("the expiry (exp) is no number");
+    const now = this.#runtime.clock.date() / 1000;
+    if (typeof exp !== "number" || !Number.isFinite(exp))
+      throw new BadToken("the expiry (exp) is not a number");
     if (exp <= now - toleranceS) throw new BadToken("the token expired");
-    if (typeof nbf === "number" && nbf > now + toleranceS) throw new BadToken(faults["nbf"] as string);
+    if (typeof nbf === "number" && nbf > now + toleranceS) throw new BadToken(refusals["nbf"] as string);
     if (typeof claims["token_type"] === "string" && !/^(?:bearer|access_token)$/i.test(claims["token_type"]))
-      throw new BadToken("the token is no bearer token");
+      throw new BadToken("the token is not a bearer token");
     refuseOtherUses(claims);
   }
 
   #vouch(claims: Claims, keepMs: number, keepWhileBusyMs: number): Vouched {
     const { issuer, groupsClaim = "groups", implies = {} } = this.options;
     const caller = toTokenCaller(claims, { alias: this.alias, issuer, groupsClaim, implies });
-    const leftMs = Math.max(0, (caller.expiresAt ?? Infinity) - this.#parts.clock.date());
+    const leftMs = Math.max(0, (caller.expiresAt ?? Infinity) - this.#runtime.clock.date());
     return {
       caller,
       keepMs: Math.min(keepMs, leftMs),
@@ -201,16 +203,18 @@ export class Issuer {
   }
 
   #findMetadata(): Promise<IssuerMetadata> {
-    this.#metadata ??= findIssuerMetadata(this.options.issuer, this.#parts.fetch).catch((error: unknown) => {
-      this.#metadata = undefined;
-      throw error;
-    });
+    this.#metadata ??= findIssuerMetadata(this.options.issuer, this.#runtime.fetch).catch(
+      (error: unknown) => {
+        this.#metadata = undefined;
+        throw error;
+      },
+    );
     return this.#metadata;
   }
 }
 
-/** The texts about wrong claims, by the name of the claim. */
-const faults: { readonly [claim: string]: string } = {
+/** Why a token with a wrong claim is refused, by the name of the claim. */
+const refusals: { readonly [claim: string]: string } = {
   iss: "the token is of another issuer (iss)",
   exp: "the token has no expiry (exp)",
   nbf: "the token is not valid yet (nbf)",
@@ -224,15 +228,15 @@ function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
-/** Describes the fault of a token without any part of the token. */
-function describeFault(error: unknown, resource: string): string {
+/** Says why a token is refused, without any part of the token. */
+function describeRefusal(error: unknown, resource: string): string {
   const { claim } = error as { readonly claim?: string };
   switch (codeOf(error)) {
     case "ERR_JWT_EXPIRED":
       return "the token expired";
     case "ERR_JWT_CLAIM_VALIDATION_FAILED":
       if (claim === "aud") return otherAudience(resource);
-      return (claim === undefined ? undefined : faults[claim]) ?? "a claim of the token is wrong";
+      return (claim === undefined ? undefined : refusals[claim]) ?? "a claim of the token is wrong";
     case "ERR_JWKS_NO_MATCHING_KEY":
     case "ERR_JWKS_MULTIPLE_MATCHING_KEYS":
       return "the issuer has no such key (kid)";
@@ -243,4 +247,143 @@ function describeFault(error: unknown, resource: string): string {
     default:
       return "the token cannot be read";
   }
+}
+
+/** What an issuer says of itself (RFC 8414, or OpenID Connect Discovery). */
+interface IssuerMetadata {
+  readonly jwksUri: string | undefined;
+  readonly introspectionUri: string | undefined;
+}
+
+/** An issuer has another name than in the config: its tokens would name that other issuer. */
+class IssuerMismatch extends IssuerUnavailable {
+  readonly named: string;
+
+  constructor(issuer: string, named: string) {
+    super(
+      `tokens will be refused: the issuer calls itself ${JSON.stringify(named)}, not ${JSON.stringify(issuer)}`,
+    );
+    this.named = named;
+  }
+}
+
+/** Finds the metadata of an issuer. Rejects with `IssuerUnavailable`, or with `IssuerMismatch` where the issuer has another name. */
+async function findIssuerMetadata(issuer: string, fetch: FetchLike): Promise<IssuerMetadata> {
+  let failure: IssuerUnavailable | undefined;
+  for (const url of metadataUrlsOf(new URL(issuer))) {
+    try {
+      const found = await fetchJson(url, { fetch });
+      const { issuer: named } = found;
+      if (named !== issuer) throw new IssuerMismatch(issuer, String(named));
+      return {
+        jwksUri: toEndpoint(found["jwks_uri"], issuer),
+        introspectionUri: toEndpoint(found["introspection_endpoint"], issuer),
+      };
+    } catch (error) {
+      if (!(error instanceof IssuerUnavailable)) throw error;
+      // A wrong name is more telling than a missing document.
+      failure = failure instanceof IssuerMismatch ? failure : error;
+    }
+  }
+  throw failure ?? new IssuerUnavailable(`${issuer} has no metadata`);
+}
+
+/** An address that an issuer names. Keys that were fetched unencrypted prove nothing, unless the issuer is on this machine. */
+function toEndpoint(value: unknown, issuer: string): string | undefined {
+  if (typeof value !== "string" || !URL.canParse(value)) return undefined;
+  const { protocol } = new URL(value);
+  return protocol === "https:" || (protocol === "http:" && issuer.startsWith("http:")) ? value : undefined;
+}
+
+interface KeySetOptions {
+  /** Where the keys are. */
+  readonly findUrl: () => Promise<string>;
+  readonly fetch: FetchLike;
+  readonly clock: Clock;
+  /** Called with the reason when the keys could not be renewed. */
+  readonly onUnreachable: (error: unknown) => void;
+}
+
+/** How old keys get before they are renewed in the background. */
+const freshMs = 10 * 60_000;
+/** How long keys that could not be renewed stay valid: an issuer that is down must not lock callers out. */
+const maxAgeMs = 24 * 3_600_000;
+/** Unknown key ids trigger a fetch at most this often: anybody can invent them. */
+const unknownEveryMs = 30_000;
+/** Pause after a failed fetch. */
+const retryMs = 1000;
+
+/** The keys of one issuer. The library's own remote key set fails as soon as it is stale and the issuer is down. */
+class KeySet {
+  readonly #options: KeySetOptions;
+  #keys: JWTVerifyGetKey | undefined;
+  #fetchedAt = -Infinity;
+  #failedAt = -Infinity;
+  #unknownAt = -Infinity;
+  #underway: Promise<void> | undefined;
+
+  constructor(options: KeySetOptions) {
+    this.#options = options;
+  }
+
+  /** The key that a token names. Rejects with `IssuerUnavailable` without keys, and as the library does without that key. */
+  readonly find: JWTVerifyGetKey = async (header, token) => {
+    const { clock } = this.#options;
+    const age = clock.now() - this.#fetchedAt;
+    if (this.#keys === undefined || age >= maxAgeMs) await this.fetch();
+    else if (age >= freshMs && clock.now() - this.#failedAt >= unknownEveryMs)
+      this.fetch().catch(this.#options.onUnreachable);
+    try {
+      return await this.#get(header, token);
+    } catch (error) {
+      if (!isNoMatch(error)) throw error;
+      // Others that name a new key at the same time wait for the same answer.
+      const mayFetch = this.#underway !== undefined || clock.now() - this.#unknownAt >= unknownEveryMs;
+      if (!mayFetch) throw error;
+      this.#unknownAt = clock.now();
+      // While the issuer is down, a key that is not known is refused like any other.
+      await this.fetch().catch(this.#options.onUnreachable);
+      return this.#get(header, token);
+    }
+  };
+
+  /** Fetches the keys, once for all who ask meanwhile. */
+  fetch(): Promise<void> {
+    const { clock } = this.#options;
+    if (this.#underway !== undefined) return this.#underway;
+    if (clock.now() - this.#failedAt < retryMs)
+      return Promise.reject(
+        new IssuerUnavailable("the keys of the issuer could not be fetched a moment ago"),
+      );
+    this.#underway = this.#load()
+      .catch((error: unknown) => {
+        this.#failedAt = clock.now();
+        throw error;
+      })
+      .finally(() => {
+        this.#underway = undefined;
+      });
+    return this.#underway;
+  }
+
+  async #load(): Promise<void> {
+    const { findUrl, fetch, clock } = this.#options;
+    const url = await findUrl();
+    const found = await fetchJson(url, { fetch });
+    const { createLocalJWKSet } = await import("jose");
+    if (!Array.isArray(found["keys"])) throw new IssuerUnavailable(`${url} has no keys`);
+    // A symmetric key that is published proves nothing.
+    const keys = (found["keys"] as { readonly kty?: unknown }[]).filter(({ kty }) => kty !== "oct");
+    this.#keys = createLocalJWKSet({ keys } as Parameters<typeof createLocalJWKSet>[0]);
+    this.#fetchedAt = clock.now();
+  }
+
+  readonly #get: JWTVerifyGetKey = (header, token) => {
+    if (this.#keys === undefined) throw new IssuerUnavailable("the keys of the issuer are not known");
+    return this.#keys(header, token);
+  };
+}
+
+function isNoMatch(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ERR_JWKS_NO_MATCHING_KEY";
 }

@@ -1,14 +1,12 @@
 import { hash } from "node:crypto";
-import type { Awaitable, Clock } from "@junctor/core/async";
+import { type Awaitable, type Clock, setNewest } from "@junctor/core/async";
 import type { Caller } from "@junctor/core/mcp";
 import type { AuthRequest } from "@junctor/server";
-import type { AuthRefusal } from "@junctor/server/internal";
-import { createTokenAnswers, type TokenAnswers } from "./answers.ts";
+import { type AuthRefusal, toChallenge } from "@junctor/server/internal";
 import { BadToken } from "./claims.ts";
 import { type FetchLike, IssuerUnavailable } from "./fetch-json.ts";
 import { Issuer, type IssuerOptions, type Vouched } from "./issuer.ts";
 import { createResources, type ProtectedResource, type Resources } from "./resource.ts";
-import { Verdicts } from "./verdicts.ts";
 
 /** A token that was not accepted, for the log and the audit. */
 export interface RefusedToken {
@@ -27,7 +25,7 @@ interface TokensOptions {
   readonly clock: Clock;
   readonly onRefused: (refused: RefusedToken) => void;
   /** Called when an issuer cannot be asked. */
-  readonly onTrouble: (alias: string, error: unknown) => void;
+  readonly onUnreachable: (alias: string, error: unknown) => void;
 }
 
 /** The digest under which a key or a token is known. */
@@ -41,16 +39,16 @@ export class Tokens {
   readonly issuers: readonly Issuer[];
   readonly answers: TokenAnswers;
   readonly #options: TokensOptions;
-  readonly #verdicts: Verdicts;
+  readonly #cache: TokenCache;
   readonly #underway = new Map<string, Promise<Vouched | AuthRefusal>>();
 
   constructor(options: TokensOptions) {
-    const { publicUrl, path, fetch, clock, onTrouble } = options;
+    const { publicUrl, path, fetch, clock, onUnreachable } = options;
     this.#options = options;
-    this.#verdicts = new Verdicts(clock);
+    this.#cache = new TokenCache(clock);
     this.issuers = Object.entries(options.issuers).map(
       ([alias, issuer]) =>
-        new Issuer(alias, issuer, { fetch, clock, onTrouble: (error) => onTrouble(alias, error) }),
+        new Issuer(alias, issuer, { fetch, clock, onUnreachable: (error) => onUnreachable(alias, error) }),
     );
     const scopes = [...new Set(this.issuers.flatMap(({ options: { scopes = [] } }) => scopes))];
     const issuers = this.issuers.map(({ options: { issuer } }) => issuer);
@@ -62,12 +60,12 @@ export class Tokens {
   check(token: string, digest: string, request: AuthRequest): Awaitable<Caller | AuthRefusal> {
     const resource = this.resources.at(request.path);
     const key = resource === this.resources.main ? digest : `${digest} ${resource.url}`;
-    const known = this.#verdicts.get(key);
+    const known = this.#cache.get(key);
     if (known !== undefined)
       return known.vouched === undefined
         ? this.answers.invalid(known.reason, resource)
         : this.#admit(known.vouched, key, resource, request);
-    const last = this.#verdicts.lastGood(key);
+    const last = this.#cache.lastGood(key);
     const isBusy = last?.countsWhileBusy === true && last.vouched.issuer.isBusy;
     let judged = this.#underway.get(key);
     if (judged === undefined) {
@@ -80,8 +78,8 @@ export class Tokens {
       "refused" in each ? each : this.#admit(each, key, resource, request),
     );
     if (!isBusy) return admitted;
-    // Strangers who have the issuer asked about made-up tokens must not delay a caller that it vouched for a moment ago.
-    admitted.catch((error: unknown) => this.#options.onTrouble(last.vouched.issuer.alias, error));
+    // Lookups of made-up tokens must not delay a caller that the issuer vouched for a moment ago.
+    admitted.catch((error: unknown) => this.#options.onUnreachable(last.vouched.issuer.alias, error));
     return this.#admit(last.vouched, key, resource, request);
   }
 
@@ -112,11 +110,11 @@ export class Tokens {
         this.#options.onRefused({ reason: `it lacks ${missing.join(" ")}`, token: key.slice(0, 8) });
         return this.answers.insufficient(needed, resource);
       }
-      this.#verdicts.accept(key, vouched);
+      this.#cache.accept(key, vouched);
       return vouched;
     } catch (error) {
       if (error instanceof BadToken) {
-        if (error.isLasting) this.#verdicts.refuse(key, error.message);
+        if (error.isLasting) this.#cache.refuse(key, error.message);
         this.#options.onRefused({ reason: error.message, token: key.slice(0, 8) });
         return this.answers.invalid(error.message, resource);
       }
@@ -139,27 +137,27 @@ export class Tokens {
     if (named !== undefined) {
       const issuer = this.issuers.find(({ options }) => options.issuer === named);
       if (issuer === undefined) throw new BadToken("the token is of another issuer (iss)");
-      return this.#reportTrouble(issuer, issuer.verify(token, resource));
+      return this.#reportUnreachable(issuer, issuer.verify(token, resource));
     }
     const lookup = { isKnown: known !== undefined, address };
     for (const issuer of known === undefined ? this.issuers : [known]) {
-      const vouched = await this.#reportTrouble(issuer, issuer.introspect(token, resource, lookup));
+      const vouched = await this.#reportUnreachable(issuer, issuer.introspect(token, resource, lookup));
       if (vouched !== undefined) return vouched;
     }
     throw new BadToken("the token is not known, or it expired");
   }
 
-  async #reportTrouble<T>(issuer: Issuer, asked: Promise<T>): Promise<T> {
+  async #reportUnreachable<T>(issuer: Issuer, asked: Promise<T>): Promise<T> {
     try {
       return await asked;
     } catch (error) {
-      if (error instanceof IssuerUnavailable) this.#options.onTrouble(issuer.alias, error);
+      if (error instanceof IssuerUnavailable) this.#options.onUnreachable(issuer.alias, error);
       throw error;
     }
   }
 }
 
-/** The issuer that a JWT names, whether or not that is true; undefined for a token that is no JWT. */
+/** The issuer that a JWT names, whether or not that is true; undefined for a token that is not a JWT. */
 async function issuerOf(token: string): Promise<string | undefined> {
   if (token.split(".", 4).length !== 3) return undefined;
   const { decodeJwt } = await import("jose");
@@ -168,4 +166,120 @@ async function issuerOf(token: string): Promise<string | undefined> {
   } catch {
     return undefined;
   }
+}
+
+/** What was found of a token. */
+interface KnownToken {
+  /** Undefined: the token was refused. */
+  readonly vouched: Vouched | undefined;
+  readonly reason: string;
+  readonly until: number;
+}
+
+const maxGood = 10_000;
+/** Few: unknown senders fill this part, and must not push out the tokens of callers. */
+const maxBad = 1000;
+const keepBadMs = 30_000;
+
+/** What was found of tokens, by their hashes, each for as long as it is valid. Verifying a signature costs a hundred times as much. */
+class TokenCache {
+  readonly #clock: Clock;
+  readonly #good = new Map<string, KnownToken>();
+  readonly #bad = new Map<string, KnownToken>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** What is known of a token. */
+  get(hash: string): KnownToken | undefined {
+    const known = this.#good.get(hash) ?? this.#bad.get(hash);
+    return known !== undefined && this.#clock.now() < known.until ? known : undefined;
+  }
+
+  /** The caller that a token last had, however long ago, and whether that still counts while its issuer is busy. */
+  lastGood(hash: string): { readonly vouched: Vouched; readonly countsWhileBusy: boolean } | undefined {
+    const { vouched, until } = this.#good.get(hash) ?? {};
+    if (vouched === undefined || until === undefined) return undefined;
+    const busyUntil = until - vouched.keepMs + vouched.keepWhileBusyMs;
+    return { vouched, countsWhileBusy: this.#clock.now() < busyUntil };
+  }
+
+  accept(hash: string, vouched: Vouched): void {
+    this.#bad.delete(hash);
+    const until = this.#clock.now() + vouched.keepMs;
+    setNewest(this.#good, hash, { vouched, reason: "", until }, maxGood);
+  }
+
+  refuse(hash: string, reason: string): void {
+    this.#good.delete(hash);
+    setNewest(this.#bad, hash, { vouched: undefined, reason, until: this.#clock.now() + keepBadMs }, maxBad);
+  }
+}
+
+/** How requests that are not let in are answered (RFC 6750, section 3.1). */
+interface TokenAnswers {
+  /** To a request without a token. */
+  challenge(path: string): AuthRefusal;
+  /** To a request whose header cannot be read. */
+  malformed(path: string): AuthRefusal;
+  /** To a bad token. */
+  invalid(reason: string, resource: ProtectedResource): AuthRefusal;
+  /** To a token that lacks one of the scopes that every token must have. */
+  insufficient(scopes: readonly string[], resource: ProtectedResource): AuthRefusal;
+  /** The challenge for a caller that lacks scopes for what it wants to do. */
+  challengeFor(scopes: readonly string[], path: string): string;
+}
+
+/** `scopes` are those that some issuer wants of every token. */
+function createTokenAnswers(resources: Resources, scopes: readonly string[]): TokenAnswers {
+  return {
+    challenge: (path) => ({
+      refused: 401,
+      text: "Sign in: send an access token in the header Authorization: Bearer TOKEN",
+      challenge: toChallenge({ metadataUrl: resources.at(path).metadataUrl, scopes }),
+    }),
+    malformed: (path) => {
+      const { metadataUrl } = resources.at(path);
+      return {
+        refused: 400,
+        text: "Send one access token in the header Authorization: Bearer TOKEN",
+        challenge: toChallenge({ error: "invalid_request", metadataUrl, scopes }),
+      };
+    },
+    invalid: (reason, { metadataUrl }) => ({
+      refused: 401,
+      text: `The token is refused: ${reason}`,
+      challenge: toChallenge({ error: "invalid_token", description: reason, metadataUrl, scopes }),
+    }),
+    insufficient: (needed, { metadataUrl }) => ({
+      refused: 403,
+      text: `The token is refused: it lacks one of the scopes ${needed.join(" ")}`,
+      challenge: toChallenge({ error: "insufficient_scope", metadataUrl, scopes: needed }),
+    }),
+    challengeFor: (needed, path) => {
+      const { metadataUrl } = resources.at(path);
+      return toChallenge({ error: "insufficient_scope", metadataUrl, scopes: needed });
+    },
+  };
+}
+
+/** Whether tokens of an issuer can be checked. */
+export interface IssuerHealth {
+  readonly name: string;
+  readonly issuer: string;
+  /** Why its tokens will be refused; undefined if they will not. */
+  readonly reason: string | undefined;
+}
+
+/** Asks each issuer for its metadata and its keys. */
+export function probeIssuers(tokens: Tokens | undefined): Promise<readonly IssuerHealth[]> {
+  const all = (tokens?.issuers ?? []).map(async (each): Promise<IssuerHealth> => {
+    const reason = await each.probe().then(
+      () => undefined,
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    );
+    return { name: each.alias, issuer: each.options.issuer, reason };
+  });
+  return Promise.all(all);
 }

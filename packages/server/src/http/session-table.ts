@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type Clock, type LazyAbort, Quota } from "@junctor/core/async";
+import { type Clock, type LazyAbort, Quota, setNewest } from "@junctor/core/async";
 import { ClosedError, RpcError } from "@junctor/core/errors";
 import {
   type Seal,
@@ -145,10 +145,8 @@ export class SessionTable {
 
   /** Ends a session for good. */
   delete(live: LiveSession): void {
-    this.#deleted.set(endOf(live.token), this.#options.clock.now() + this.#options.ttlMs);
-    const { maxDeleted = 100_000 } = this.#options;
-    const [oldest] = this.#deleted.keys();
-    if (this.#deleted.size > maxDeleted && oldest !== undefined) this.#deleted.delete(oldest);
+    const { maxDeleted = 100_000, clock, ttlMs } = this.#options;
+    setNewest(this.#deleted, endOf(live.token), clock.now() + ttlMs, maxDeleted);
     this.#options.elsewhere?.ended(live.token);
     this.#drop(live, "the session was deleted");
   }

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "@junctor/core/async";
+import { type Clock, systemClock, setNewest } from "@junctor/core/async";
 import { ToolError } from "@junctor/core/errors";
 import { isLook, type Middleware } from "@junctor/core/provider";
 import { createGlob, type NameTest } from "./glob.ts";
@@ -56,9 +56,7 @@ export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit):
 
   const recall = (caller: string | undefined, now: number): readonly Bucket[] => {
     const buckets = callers.get(caller) ?? rules.map((rule) => new Bucket(rule, now));
-    callers.delete(caller);
-    callers.set(caller, buckets);
-    if (callers.size > maxCallers) callers.delete(callers.keys().next().value);
+    setNewest(callers, caller, buckets, maxCallers);
     return buckets;
   };
 

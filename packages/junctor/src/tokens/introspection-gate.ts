@@ -1,15 +1,15 @@
 import { type Clock, createDeferred, type Deferred, Quota } from "@junctor/core/async";
 import { IssuerUnavailable } from "./fetch-json.ts";
 
-/** Whose token is looked up. */
-export interface Lookup {
+/** Who sent a token that is looked up. */
+export interface TokenSender {
   /** Whether the issuer vouched for this token before. */
   readonly isKnown: boolean;
   /** The address that the token came from. */
   readonly address: string | undefined;
 }
 
-interface Waiter extends Lookup {
+interface Waiter extends TokenSender {
   readonly turn: Deferred<void>;
   readonly stopTimer: () => void;
 }
@@ -22,7 +22,7 @@ const maxUnknownUnderway = 24;
 const basePerS = 13;
 /** Lookups that may begin at once after a pause. */
 const burst = 2;
-/** Good answers count for about this long. For each of them one more lookup may be made, beside the one that repeats it. */
+/** A good answer counts for about this long. Each allows one more lookup beside the one that repeats it. */
 const goodMs = 30_000;
 /** Most tokens that are not known and wait for their turn. */
 const maxWaiting = 512;
@@ -30,10 +30,10 @@ const maxWaiting = 512;
 const waitMs = 25_000;
 
 /**
- * Says when a token may be looked up at its issuer. Anybody can make tokens up, so the lookups that are about no good token are few, whatever
- * comes in: tokens that were good before go first, the others take turns by address, and the rate grows with the good answers only.
+ * Decides when a token may be looked up at its issuer. Anybody can make tokens up, so lookups of bad tokens stay few, whatever comes in:
+ * tokens that were good before go first, the others take turns by address, and the rate grows with good answers only.
  */
-export class Lookups {
+export class IntrospectionGate {
   readonly #clock: Clock;
   readonly #known: Waiter[] = [];
   /** By address, the next one to have its turn first. */
@@ -61,8 +61,8 @@ export class Lookups {
    * Looks a token up when it is its turn; `look` resolves with undefined for a token that is not good. Rejects with `IssuerUnavailable` when too
    * many tokens wait.
    */
-  async run<T>(lookup: Lookup, look: () => Promise<T | undefined>): Promise<T | undefined> {
-    await this.#waitForTurn(lookup);
+  async run<T>(sender: TokenSender, look: () => Promise<T | undefined>): Promise<T | undefined> {
+    await this.#waitForTurn(sender);
     try {
       const found = await look();
       if (found !== undefined) this.#good++;
@@ -73,13 +73,13 @@ export class Lookups {
     }
   }
 
-  async #waitForTurn(lookup: Lookup): Promise<void> {
-    const { isKnown, address } = lookup;
+  async #waitForTurn(sender: TokenSender): Promise<void> {
+    const { isKnown, address } = sender;
     const isFirst = this.#known.length === 0 && (isKnown || this.#unknown.size === 0);
     if (isFirst && this.#mayBegin(isKnown)) return this.#begin();
     if (!isKnown && this.#quota.refusal(address) !== undefined) throw tooMany();
     const waiter: Waiter = {
-      ...lookup,
+      ...sender,
       turn: createDeferred(),
       stopTimer: this.#timer(waitMs, () => {
         this.#remove(waiter);
