@@ -37,7 +37,7 @@ export async function verifyAudit(path: string, expected?: string): Promise<Audi
   const old = await findOldFiles(path);
   const files = [...old.map(({ number }) => `${path}.${number}`), path];
   if (old.length === 0) await stat(path);
-  const check = createCheck(files);
+  const check = new LogCheck(files);
   for (const file of files) {
     let number = 0;
     for await (const line of linesOf(file)) check.take(line, file, ++number);
@@ -59,7 +59,7 @@ interface Gap {
   readonly place: { readonly file: string; readonly line: number };
 }
 
-/** A line that is no record. It is accepted if the next one says that it was cut short. */
+/** A line that is not a record. It is accepted if the next line says that it was cut short. */
 interface CutLine {
   readonly torn: Torn;
   readonly file: string;
@@ -67,126 +67,139 @@ interface CutLine {
 }
 
 /** Follows the chains of a log through its files. */
-function createCheck(files: readonly string[]): {
-  /** Takes the next line of a file. */
-  take(line: LogLine, file: string, number: number): void;
-  end(expected: string | undefined): Omit<AuditReport, "files">;
-} {
-  const chains = new Map<string, LastLink>();
+class LogCheck {
+  readonly #files: readonly string[];
+  readonly #chains = new Map<string, LastLink>();
   /** The hashes of all lines, shortened. */
-  const seen = new Set<string>();
-  const faults: AuditFault[] = [];
-  const known = { records: 0, unlinked: 0, hash: noHash, first: undefined, last: undefined } as Known;
-  let at = { file: "", line: 0 };
-  let cut: CutLine | undefined;
+  readonly #seen = new Set<string>();
+  readonly #faults: AuditFault[] = [];
+  readonly #known = { records: 0, unlinked: 0, hash: noHash, first: undefined, last: undefined } as Known;
+  readonly #gaps: Gap[] = [];
+  #at = { file: "", line: 0 };
+  #cut: CutLine | undefined;
   /** The line before. Nothing but its end may have been missing. */
-  let last: Buffer | undefined;
-  const gaps: Gap[] = [];
+  #last: Buffer | undefined;
 
-  const tell = (kind: AuditFault["kind"], message: string, place = at): void => {
-    if (faults.length < maxFaults) faults.push({ file: place.file, line: place.line, kind, message });
-  };
-  const tellCut = (): void => {
-    if (cut !== undefined) tell("edited", "the line is no record", cut);
-    cut = undefined;
-  };
-  const remember = (hash: string): void => {
-    seen.add(shorten(hash));
-    known.hash = hash;
-  };
+  constructor(files: readonly string[]) {
+    this.#files = files;
+  }
 
-  /** A line that was cut short is fine if the one that was written next says the same of it. */
-  const checkTorn = (noted: Torn | undefined): void => {
-    const before = cut?.torn ?? (noted === undefined || last === undefined ? undefined : toTorn(last));
-    if (noted?.bytes === before?.bytes && noted?.sha256 === before?.sha256) cut = undefined;
-    else if (cut === undefined) tell("removed", "a line that was cut short stood before it");
-    tellCut();
-  };
-
-  const checkFirst = ({ seq, previous }: ChainLink, event: unknown): void => {
-    const begins = event === "opened" || event === "continued";
-    // The files before the oldest were removed in time.
-    if (begins && seen.size === 0 && at.file === files[0]) return;
-    if (event !== "opened" || seq !== 1)
-      return tell("removed", `its chain begins here with line ${seq}; the lines before that are missing`);
-    if (previous !== noHash && !seen.has(shorten(previous)))
-      tell("removed", "the line it was written after is missing, or is another now");
-  };
-
-  const tellBreak = (before: LastLink, { chain, seq }: ChainLink): void => {
-    const missing = seq - before.seq - 1;
-    if (missing === 0) return tell("edited", "the line before it is not the one it was written after");
-    if (missing > 0) {
-      gaps.push({ chain, after: before.seq, before: seq, missing, place: at });
+  /** Takes the next line of a file. */
+  take({ bytes, isWhole }: ReadBytes, file: string, number: number): void {
+    if (this.#at.file !== file) this.#reportCut();
+    this.#at = { file, line: number };
+    if (isWhole) {
+      this.#judge(bytes);
+      this.#last = bytes;
       return;
     }
-    const gap = gaps.find((each) => each.chain === chain && each.after < seq && seq < each.before);
-    const isMoved = gap !== undefined && gap.missing > 0;
-    if (isMoved) gap.missing--;
-    const where = `line ${seq} of its chain comes after line ${before.seq}`;
-    tell(isMoved ? "reordered" : "inserted", isMoved ? where : `${where}, and was there already`);
-  };
-  /** Lines that turned up elsewhere are not missing. */
-  const tellGaps = (): void => {
-    for (const { missing, place } of gaps) {
-      const lines = missing === 1 ? "1 line is" : `${missing} lines are`;
-      if (missing > 0) tell("removed", `${lines} missing before it`, place);
-    }
-    faults.sort((one, other) => files.indexOf(one.file) - files.indexOf(other.file) || one.line - other.line);
-  };
+    this.#reportCut();
+    this.#report("torn", "the line has no end: it was cut short, or is being written");
+  }
 
-  const follow = (link: ChainLink, { event, time }: { readonly [key: string]: unknown }): void => {
-    const before = chains.get(link.chain);
-    if (before === undefined) checkFirst(link, event);
-    else if (before.hash !== link.previous || before.seq + 1 !== link.seq) tellBreak(before, link);
-    else if (before.file !== at.file && event !== "continued")
-      tell("removed", "the first line of the file is missing");
-    if (before === undefined || link.seq > before.seq)
-      chains.set(link.chain, { seq: link.seq, hash: link.hash, file: at.file });
-    remember(link.hash);
-    if (event === undefined) known.records++;
-    if (typeof time !== "string") return;
-    known.first ??= time;
-    known.last = time;
-  };
+  end(expected: string | undefined): Omit<AuditReport, "files"> {
+    this.#reportCut();
+    if (expected !== undefined && !this.#seen.has(shorten(expected)))
+      this.#report("removed", `no line has the hash ${expected}: that line was removed or changed`);
+    this.#reportGaps();
+    return { ...this.#known, faults: this.#faults };
+  }
 
-  const judge = (bytes: Buffer): void => {
+  #judge(bytes: Buffer): void {
     const text = bytes.toString("utf8");
     const line = readLine(text);
     if (line.kind === "linked") {
-      checkTorn(line.record["torn"] as Torn | undefined);
-      return follow(line.link, line.record);
+      this.#checkTorn(line.record["torn"] as Torn | undefined);
+      return this.#follow(line.link, line.record);
     }
-    tellCut();
-    if (line.kind === "no_record") cut = { torn: toTorn(bytes), ...at };
-    else if (line.kind === "edited") tell("edited", "the line is not what its hash was made of");
+    this.#reportCut();
+    if (line.kind === "no_record") this.#cut = { torn: toTorn(bytes), ...this.#at };
+    else if (line.kind === "edited") this.#report("edited", "the line is not what its hash was made of");
     else {
-      known.unlinked++;
-      remember(hashAfter(text));
-      if (chains.size > 0) tell("inserted", "the line has no hash, and lines before it have one");
+      this.#known.unlinked++;
+      this.#remember(hashAfter(text));
+      if (this.#chains.size > 0)
+        this.#report("inserted", "the line has no hash, and lines before it have one");
     }
-  };
+  }
 
-  return {
-    take: ({ bytes, isWhole }, file, number) => {
-      if (at.file !== file) tellCut();
-      at = { file, line: number };
-      if (isWhole) {
-        judge(bytes);
-        last = bytes;
-        return;
-      }
-      tellCut();
-      tell("torn", "the line has no end: it was cut short, or is being written");
-    },
-    end: (expected) => {
-      tellCut();
-      if (expected !== undefined && !seen.has(shorten(expected)))
-        tell("removed", `no line has the hash ${expected}: that line was removed or changed`);
-      tellGaps();
-      return { ...known, faults };
-    },
-  };
+  #follow(link: ChainLink, { event, time }: { readonly [key: string]: unknown }): void {
+    const before = this.#chains.get(link.chain);
+    if (before === undefined) this.#checkFirst(link, event);
+    else if (before.hash !== link.previous || before.seq + 1 !== link.seq) this.#reportBreak(before, link);
+    else if (before.file !== this.#at.file && event !== "continued")
+      this.#report("removed", "the first line of the file is missing");
+    if (before === undefined || link.seq > before.seq)
+      this.#chains.set(link.chain, { seq: link.seq, hash: link.hash, file: this.#at.file });
+    this.#remember(link.hash);
+    if (event === undefined) this.#known.records++;
+    if (typeof time !== "string") return;
+    this.#known.first ??= time;
+    this.#known.last = time;
+  }
+
+  #checkFirst({ seq, previous }: ChainLink, event: unknown): void {
+    const begins = event === "opened" || event === "continued";
+    // The files before the oldest were removed in time.
+    if (begins && this.#seen.size === 0 && this.#at.file === this.#files[0]) return;
+    if (event !== "opened" || seq !== 1)
+      return this.#report(
+        "removed",
+        `its chain begins here with line ${seq}; the lines before that are missing`,
+      );
+    if (previous !== noHash && !this.#seen.has(shorten(previous)))
+      this.#report("removed", "the line it was written after is missing, or is another now");
+  }
+
+  /** A line that was cut short is fine if the line that was written next says the same of it. */
+  #checkTorn(noted: Torn | undefined): void {
+    const last = this.#last;
+    const before = this.#cut?.torn ?? (noted === undefined || last === undefined ? undefined : toTorn(last));
+    if (noted?.bytes === before?.bytes && noted?.sha256 === before?.sha256) this.#cut = undefined;
+    else if (this.#cut === undefined) this.#report("removed", "a line that was cut short stood before it");
+    this.#reportCut();
+  }
+
+  #remember(hash: string): void {
+    this.#seen.add(shorten(hash));
+    this.#known.hash = hash;
+  }
+
+  #report(kind: AuditFault["kind"], message: string, { file, line } = this.#at): void {
+    if (this.#faults.length < maxFaults) this.#faults.push({ file, line, kind, message });
+  }
+
+  #reportCut(): void {
+    if (this.#cut !== undefined) this.#report("edited", "the line is not a record", this.#cut);
+    this.#cut = undefined;
+  }
+
+  #reportBreak(before: LastLink, { chain, seq }: ChainLink): void {
+    const missing = seq - before.seq - 1;
+    if (missing === 0)
+      return this.#report("edited", "the line before it is not the one it was written after");
+    if (missing > 0) {
+      this.#gaps.push({ chain, after: before.seq, before: seq, missing, place: this.#at });
+      return;
+    }
+    const gap = this.#gaps.find((each) => each.chain === chain && each.after < seq && seq < each.before);
+    const isMoved = gap !== undefined && gap.missing > 0;
+    if (isMoved) gap.missing--;
+    const where = `line ${seq} of its chain comes after line ${before.seq}`;
+    this.#report(isMoved ? "reordered" : "inserted", isMoved ? where : `${where}, and was there already`);
+  }
+
+  /** Lines that turned up elsewhere are not missing. */
+  #reportGaps(): void {
+    for (const { missing, place } of this.#gaps) {
+      const lines = missing === 1 ? "1 line is" : `${missing} lines are`;
+      if (missing > 0) this.#report("removed", `${lines} missing before it`, place);
+    }
+    const files = this.#files;
+    this.#faults.sort(
+      (one, other) => files.indexOf(one.file) - files.indexOf(other.file) || one.line - other.line,
+    );
+  }
 }
 
 function toTorn(bytes: Buffer): Torn {
@@ -199,13 +212,13 @@ function shorten(hash: string): string {
 }
 
 /** A line without its end. */
-interface LogLine {
+interface ReadBytes {
   readonly bytes: Buffer;
   /** Whether it had an end; the last one of a file may have none. */
   readonly isWhole: boolean;
 }
 
-async function* linesOf(file: string): AsyncGenerator<LogLine> {
+async function* linesOf(file: string): AsyncGenerator<ReadBytes> {
   let rest = Buffer.alloc(0);
   for await (const chunk of createReadStream(file, { highWaterMark: 1024 * 1024 }) as AsyncIterable<Buffer>) {
     let from = 0;
