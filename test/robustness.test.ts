@@ -7,29 +7,29 @@ import { compose } from "../packages/core/src/compose/compose.ts";
 import { RawJson } from "../packages/core/src/json/raw.ts";
 import { createCallContext } from "../packages/core/src/provider/context.ts";
 import { withMiddleware } from "../packages/core/src/provider/middleware.ts";
-import type { OldProvider, ToolOutcome } from "../packages/core/src/provider/old.ts";
+import type { Provider, Outcome } from "../packages/core/src/provider/provider.ts";
 import { serveStream } from "../packages/server/src/listen/stream.ts";
 import { listenTcp } from "../packages/server/src/listen/tcp.ts";
 import { createRegistry } from "../packages/server/src/registry/registry.ts";
 import { createResourceRegistry } from "../packages/server/src/registry/resources.ts";
 import { createServer } from "../packages/server/src/wire/server.ts";
 import { settlesAtOnce } from "./support/at-once.ts";
+import { callTool, listTools, readResource, toProvider, valueOf } from "./support/use-provider.ts";
 
 const info = { name: "test", version: "1.0.0" };
 const context = createCallContext();
-const noArguments = RawJson.fromText("{}");
 const meta = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
   "io.modelcontextprotocol/clientCapabilities": {},
 };
 
-async function resultOf(provider: OldProvider, name: string): Promise<unknown> {
-  const outcome: ToolOutcome = await provider.callTool({ name, arguments: noArguments }, context);
+async function resultOf(provider: Provider, name: string): Promise<unknown> {
+  const outcome: Outcome = await callTool(provider, name);
   return outcome.kind === "complete" ? outcome.result.value : outcome;
 }
 
 /** What a server answers to raw lines. */
-async function answersOf(provider: OldProvider, lines: readonly object[]): Promise<readonly unknown[]> {
+async function answersOf(provider: Provider, lines: readonly object[]): Promise<readonly unknown[]> {
   const input = new PassThrough();
   const output = new PassThrough();
   const served = serveStream(createServer(provider, info, { onError: () => {} }), input, output);
@@ -70,10 +70,7 @@ describe("a result", () => {
   test.each(["[]", "null", '"x"', "5"])(
     "of a provider that is %s becomes an error, not a broken frame",
     async (text) => {
-      const provider: OldProvider = {
-        listTools: () => [],
-        callTool: () => ({ kind: "complete", result: RawJson.fromText(text) }),
-      };
+      const provider = toProvider([], () => ({ kind: "complete", result: RawJson.fromText(text) }));
       const answers = await answersOf(provider, [modern(1, "tools/call", { name: "a" })]);
       expect(answers).toMatchObject([{ id: 1, error: { code: -32603 } }]);
     },
@@ -109,16 +106,17 @@ describe("a result", () => {
 describe("a composite with a member that never lists", () => {
   const good = createRegistry();
   good.register("hello", {}, () => "hi");
-  const stuck: OldProvider = {
-    listTools: () => new Promise(() => {}),
-    callTool: () => Promise.reject(new Error("no")),
+  const stuck: Provider = {
+    list: () => new Promise(() => {}),
+    call: () => Promise.reject(new Error("no")),
+    offers: () => ({ serves: () => true }),
   };
 
   test("lists the others, and waits for it once only", async () => {
     const errors: string[] = [];
     const all = compose({ good, stuck }, { onListError: (namespace) => errors.push(namespace) });
-    const first = await all.listTools(context);
-    const asked = Promise.resolve(all.listTools(context));
+    const first = await listTools(all, context);
+    const asked = Promise.resolve(listTools(all, context));
     expect(await settlesAtOnce(asked)).toBe(true);
     const second = await asked;
     expect([first, second].map((tools) => tools.map(({ name }) => name))).toEqual([
@@ -139,18 +137,19 @@ describe("a composite with a member that never lists", () => {
 
 test("a resource is read from the member that lists it, and no other is asked", async () => {
   const asked: string[] = [];
-  const resourcesOf = (name: string, uris: readonly string[]): OldProvider => {
+  const resourcesOf = (name: string, uris: readonly string[]): Provider => {
     const resources = createResourceRegistry();
     for (const uri of uris) resources.register(uri, { name: uri }, () => name);
-    const readResource: typeof resources.readResource = (request, by) => {
-      asked.push(name);
-      return name === "broken" ? Promise.reject(new Error("broken")) : resources.readResource(request, by);
+    return {
+      ...resources,
+      call: (operation, by) => {
+        asked.push(name);
+        return name === "broken" ? Promise.reject(new Error("broken")) : resources.call(operation, by);
+      },
     };
-    return { ...createRegistry(), resources: { ...resources, readResource } };
   };
   const all = compose({ broken: resourcesOf("broken", []), fine: resourcesOf("fine", ["x://1"]) });
-  const outcome = await all.resources?.readResource({ uri: "x://1" }, context);
-  expect(outcome?.kind === "complete" && outcome.result.value).toMatchObject({
+  expect(valueOf(await readResource(all, "x://1"))).toMatchObject({
     contents: [{ text: "fine" }],
   });
   expect(asked).toEqual(["fine"]);

@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import { NotFoundError, RpcError, ToolError, UpstreamError } from "../packages/core/src/errors/index.ts";
 import { legacyRevisions, type Revision } from "../packages/core/src/mcp/revision.ts";
 import type { Server } from "../packages/core/src/mcp/server.ts";
-import type { OldProvider } from "../packages/core/src/provider/old.ts";
+import { emptyListing } from "../packages/core/src/provider/listing.ts";
+import type { Provider } from "../packages/core/src/provider/provider.ts";
 import { type FetchHandler, toFetchHandler } from "../packages/server/src/http/fetch.ts";
 import { createRegistry } from "../packages/server/src/registry/registry.ts";
 import { createServer } from "../packages/server/src/wire/server.ts";
@@ -75,13 +76,10 @@ function createThrower(): { readonly server: Server; readonly raw: Server; curre
     throw thrower.current;
   };
   registry.register("fail", {}, fail);
-  const nothing = (): Promise<[]> => Promise.resolve([]);
-  const provider: OldProvider = {
-    listTools: () => [],
-    callTool: fail,
-    prompts: { listPrompts: nothing, getPrompt: fail },
-    resources: { listResources: nothing, listTemplates: nothing, readResource: fail },
-    completion: { complete: fail },
+  const provider: Provider = {
+    list: () => emptyListing,
+    call: fail,
+    offers: () => ({ serves: () => true }),
   };
   const onError = (error: unknown): void => void String(error);
   const info = { name: "thrower", version: "1.0.0" };

@@ -1,11 +1,4 @@
-import {
-  type QuestionHandlers,
-  type Client,
-  connect,
-  createCallContext,
-  SkillError,
-  type ToolResult,
-} from "junctor";
+import { type QuestionHandlers, type Client, connect, SkillError, type ToolResult } from "junctor";
 import { type AuthorizationBrief, authorizationFor, isRefusalExpected } from "./authorization.ts";
 
 /** What a scenario tells its client beyond the URL. */
@@ -39,12 +32,9 @@ const scenarios: Readonly<Record<string, (client: Client, brief: Brief) => Promi
   },
 
   "http-standard-headers": async (client) => {
-    const context = createCallContext();
     for (const { name } of await client.listTools()) await call(client, name);
-    for (const { uri } of await client.listResources())
-      await client.resources?.readResource({ uri }, context);
-    for (const { name } of await client.listPrompts())
-      await client.prompts?.getPrompt({ name, arguments: {} }, context);
+    for (const { uri } of await client.listResources()) await client.readResource(uri);
+    for (const { name } of await client.listPrompts()) await client.getPrompt(name);
   },
 
   "http-custom-headers": async (client, { toolCalls = [] }) => {

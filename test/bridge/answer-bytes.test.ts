@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import type { Server } from "../../packages/core/src/mcp/server.ts";
-import type { OldOutcome, OldProvider, Round } from "../../packages/core/src/provider/old.ts";
+import type { Outcome, Provider, Round } from "../../packages/core/src/provider/provider.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { envelope, talkLegacy, talkModern } from "../support/conversation.ts";
+import { toLists } from "../support/use-provider.ts";
 import type { Frame } from "../support/wire-schema.ts";
 
 // Invariant 2 holds for the answer to a question as for arguments: it reaches the server as the bytes that came.
@@ -18,9 +19,9 @@ const requests = [
 ] as const;
 
 /** A provider that asks before it does anything, and what it was answered. */
-function createAsker(): { readonly provider: OldProvider; readonly answers: string[] } {
+function createAsker(): { readonly provider: Provider; readonly answers: string[] } {
   const answers: string[] = [];
-  const serve = (round: Round | undefined, result: object): OldOutcome => {
+  const serve = (round: Round | undefined, result: object): Outcome => {
     const given = (round?.latest ?? round?.answers)?.["amount"];
     if (given === undefined) {
       const params = { message: "How much?", requestedSchema };
@@ -33,18 +34,18 @@ function createAsker(): { readonly provider: OldProvider; readonly answers: stri
     answers.push(given.text);
     return { kind: "complete", result: RawJson.fromValue(result) };
   };
-  const provider: OldProvider = {
-    listTools: () => [{ name: "pay", inputSchema: { type: "object" } }],
-    callTool: ({ round }) => serve(round, { content: [] }),
-    prompts: {
-      listPrompts: async () => [{ name: "pay" }],
-      getPrompt: async ({ round }) => serve(round, { messages: [] }),
-    },
-    resources: {
-      listResources: async () => [{ name: "pay", uri: "pay:1" }],
-      listTemplates: async () => [],
-      readResource: async ({ round }) => serve(round, { contents: [] }),
-    },
+  const provider: Provider = {
+    list: toLists({
+      tools: [{ name: "pay", inputSchema: { type: "object" } }],
+      prompts: [{ name: "pay" }],
+      resources: [{ name: "pay", uri: "pay:1" }],
+    }),
+    call: ({ part, round }) =>
+      serve(
+        round,
+        part === "tools" ? { content: [] } : part === "prompts" ? { messages: [] } : { contents: [] },
+      ),
+    offers: () => ({ serves: () => true }),
   };
   return { provider, answers };
 }

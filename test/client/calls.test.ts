@@ -3,9 +3,9 @@ import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
 import { ToolError, ValidationError } from "../../packages/core/src/errors/index.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
-import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { echoTool, legacyScript, modernScript, type Script, text } from "../support/fake-script.ts";
+import { callTool } from "../support/use-provider.ts";
 
 async function meet(
   script: Script,
@@ -233,10 +233,7 @@ test("a forwarded call keeps its arguments and its result byte for byte", async 
   });
   pipe.target.writable.on("data", (line: string) => lines.push(line));
   const client = await connect(pipe.target);
-  const outcome = await client.callTool(
-    { name: "echo", arguments: RawJson.fromChecked(Buffer.from(args)) },
-    createCallContext(),
-  );
+  const outcome = await callTool(client, "echo", RawJson.fromChecked(Buffer.from(args)));
   expect(lines.join("")).toContain(`"arguments":${args}`);
   expect(outcome).toMatchObject({ kind: "complete" });
   expect(outcome.kind === "complete" && outcome.result.text).toBe(result);

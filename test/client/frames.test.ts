@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
 import { legacyRevisions, modernRevisions, type Revision } from "../../packages/core/src/mcp/revision.ts";
-import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { legacyScript, modernScript, text } from "../support/fake-script.ts";
 import type { Message } from "../support/raw-http.ts";
@@ -70,18 +69,17 @@ test.each<Revision>([...legacyRevisions, ...modernRevisions])(
         roots: () => [{ uri: "file:///a", name: "a" }],
       },
     });
-    const context = createCallContext();
     await client.callTool(
       "echo",
       { message: "hi" },
       { onEvent: () => {}, ...(isModern ? { logLevel: "info" } : {}) },
     );
     await Promise.all([client.listResources(), client.listResourceTemplates(), client.listPrompts()]);
-    await client.resources?.readResource({ uri: "a:b" }, context);
-    await client.prompts?.getPrompt({ name: "p", arguments: { a: "b" } }, context);
+    await client.readResource("a:b");
+    await client.getPrompt("p", { a: "b" });
     const ref = { type: "ref/prompt", name: "p" } as const;
-    await client.completion?.complete({ ref, argument: { name: "a", value: "" }, known: {} }, context);
-    (await client.resources?.watch?.("a:b", context))?.();
+    await client.complete(ref, { name: "a", value: "" });
+    (await client.watchResource("a:b", () => {}))();
     const controller = new AbortController();
     const hanging = client.callTool("hang", {}, { signal: controller.signal }).catch(() => {});
     await pipe.until(({ params }) => params?.["name"] === "hang");

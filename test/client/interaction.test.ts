@@ -1,7 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
 import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
-import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { legacyRevisions, modernRevisions, type Revision } from "../../packages/core/src/mcp/revision.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
@@ -9,6 +8,7 @@ import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { legacyScript, modernScript, text } from "../support/fake-script.ts";
 import { listen } from "../support/http-tools.ts";
 import type { Message } from "../support/raw-http.ts";
+import { callTool } from "../support/use-provider.ts";
 
 const handlers: NonNullable<ConnectOptions["handlers"]> = {
   elicit: () => ({ action: "accept", content: { name: "Ada" } }),
@@ -133,8 +133,10 @@ describe("input_required", () => {
       modernScript({ call: () => inputRequired({ inputRequests: { a: askName }, requestState: "s" }) }),
     );
     const client = await connect(pipe.target);
-    const outcome = await client.callTool(
-      { name: "echo", arguments: RawJson.fromText("{}") },
+    const outcome = await callTool(
+      client,
+      "echo",
+      {},
       createCallContext({ capabilities: { elicitation: { form: {} } } }),
     );
     expect(outcome).toEqual({ kind: "input_required", asks: { a: askName }, state: "s" });

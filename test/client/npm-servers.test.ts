@@ -11,7 +11,6 @@ import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
 import { legacyRevisions } from "../../packages/core/src/mcp/revision.ts";
 import type { ToolResult } from "../../packages/core/src/mcp/types.ts";
 import type { CallEvent } from "../../packages/core/src/provider/context.ts";
-import { createCallContext } from "../../packages/core/src/provider/context.ts";
 
 function server(name: string, args: readonly string[] = [], env = {}): ChildCommand {
   const path = `../../node_modules/@modelcontextprotocol/server-${name}/dist/index.js`;
@@ -81,23 +80,17 @@ describe("server-everything", () => {
   });
 
   test("gives resources and prompts, and completes", async () => {
-    const context = createCallContext();
     const [resource] = await client.listResources();
-    const read = await client.resources!.readResource({ uri: resource!.uri }, context);
-    expect(read).toMatchObject({ kind: "complete" });
-    const prompt = await client.prompts!.getPrompt({ name: "simple-prompt", arguments: {} }, context);
-    expect(prompt.kind === "complete" && prompt.result.value).toMatchObject({ messages: [{ role: "user" }] });
-    const request = {
-      ref: { type: "ref/prompt", name: "completable-prompt" } as const,
-      argument: { name: "department", value: "E" },
-      known: {},
-    };
-    expect((await client.completion!.complete(request, context)).values).toContain("Engineering");
+    expect((await client.readResource(resource!.uri)).contents).toHaveLength(1);
+    expect(await client.getPrompt("simple-prompt")).toMatchObject({ messages: [{ role: "user" }] });
+    const ref = { type: "ref/prompt", name: "completable-prompt" } as const;
+    const { values } = await client.complete(ref, { name: "department", value: "E" });
+    expect(values).toContain("Engineering");
   });
 
   test("can be watched", async () => {
     const [resource] = await client.listResources();
-    (await client.resources!.watch!(resource!.uri, createCallContext()))();
+    (await client.watchResource(resource!.uri, () => {}))();
   });
 });
 

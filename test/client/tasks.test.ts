@@ -3,13 +3,20 @@ import { connect } from "../../packages/client/src/client/connect.ts";
 import { createDeferred } from "../../packages/core/src/async/deferred.ts";
 import { RpcError } from "../../packages/core/src/errors/index.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { extensionIds } from "../../packages/core/src/mcp/extension.ts";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
-import type { Answers, OldProvider } from "../../packages/core/src/provider/old.ts";
-import type { TaskProgress, TaskState } from "../../packages/core/src/provider/task.ts";
+import type {
+  Answers,
+  Offers,
+  Operation,
+  Outcome,
+  Provider,
+} from "../../packages/core/src/provider/provider.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
+import { toProvider } from "../support/use-provider.ts";
 
 const info = { name: "test", version: "1" };
 const form = elicit("Go on?", { ok: { type: "boolean" } }, ["ok"]);
@@ -124,8 +131,8 @@ describe("a client over HTTP with tasks", () => {
 
 describe("servers that do not keep to the rules", () => {
   /** A server whose task goes through these states, one for each look; the last one stays. */
-  function createScripted(states: readonly TaskProgress[]): {
-    readonly provider: OldProvider;
+  function createScripted(states: readonly Outcome[]): {
+    readonly provider: Provider;
     readonly answers: Answers[];
     readonly looks: () => number;
     readonly cancels: () => number;
@@ -133,30 +140,25 @@ describe("servers that do not keep to the rules", () => {
     let looks = 0;
     let cancels = 0;
     const answers: Answers[] = [];
-    const at = (index: number): TaskState => ({
-      ...(states[Math.min(index, states.length - 1)] ?? { status: "working" }),
-      ref: "one",
-      createdAt: 0,
-      updatedAt: 0,
-      ttlMs: null,
-      pollMs: 1,
-    });
-    const provider: OldProvider = {
-      listTools: () => [{ name: "do", inputSchema: { type: "object" } }],
-      callTool: () => ({ kind: "task", task: { ...at(0), status: "working" } as TaskState }),
-      tasks: {
-        get: () => at(looks++),
-        update: (_, given) => void answers.push(given),
-        cancel: () => void cancels++,
-      },
+    const task = { ref: "one", createdAt: 0, updatedAt: 0, ttlMs: null, pollMs: 1 };
+    const done: Outcome = { kind: "complete", result: RawJson.fromText("{}") };
+    const call = ({ method, arguments: args }: Operation): Outcome => {
+      if (method === "tools/call") return { kind: "working", task };
+      if (method === "tasks/get")
+        return { ...(states[Math.min(looks++, states.length - 1)] ?? { kind: "working" }), task };
+      if (method === "tasks/cancel") cancels++;
+      else answers.push(args.value as Answers);
+      return done;
     };
+    const offers = (): Offers => ({ serves: () => true, extensions: { [extensionIds.tasks]: {} } });
+    const provider = toProvider([{ name: "do", inputSchema: { type: "object" } }], call, { offers });
     return { provider, answers, looks: () => looks, cancels: () => cancels };
   }
-  const completed: TaskProgress = { status: "completed", result: RawJson.fromValue({ content: [] }) };
-  const asking: TaskProgress = { status: "input_required", asks: { ok: form } };
+  const completed: Outcome = { kind: "complete", result: RawJson.fromValue({ content: [] }) };
+  const asking: Outcome = { kind: "input_required", asks: { ok: form } };
 
   test("a key that is asked again is answered once", async () => {
-    const { provider, answers } = createScripted([asking, asking, { status: "working" }, asking, completed]);
+    const { provider, answers } = createScripted([asking, asking, { kind: "working" }, asking, completed]);
     await using client = await connect(
       { server: createServer(provider, info) },
       { tasks: true, handlers: { elicit: () => accept } },
@@ -166,7 +168,7 @@ describe("servers that do not keep to the rules", () => {
   });
 
   test("a task is not looked at after its end", async () => {
-    const { provider, looks } = createScripted([completed, { status: "working" }]);
+    const { provider, looks } = createScripted([completed, { kind: "working" }]);
     await using client = await connect({ server: createServer(provider, info) }, { tasks: true });
     await client.callTool("do");
     expect(looks()).toBe(1);
@@ -174,7 +176,7 @@ describe("servers that do not keep to the rules", () => {
 
   test("a task that never ends is cancelled when the time of its call is over", async () => {
     const clock = createVirtualClock();
-    const { provider, cancels, looks } = createScripted([{ status: "working" }]);
+    const { provider, cancels, looks } = createScripted([{ kind: "working" }]);
     await using client = await connect({ server: createServer(provider, info) }, { tasks: true, clock });
     await client.listTools();
     const call = client.callTool("do", {}, { maxTotalMs: 60_000 });

@@ -2,8 +2,8 @@ import type { ExpectStatic } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import type { Revision } from "../../packages/core/src/mcp/revision.ts";
 import type { Tool, ToolResult } from "../../packages/core/src/mcp/types.ts";
-import { type CallEvent, createCallContext } from "../../packages/core/src/provider/context.ts";
-import type { OldChange } from "../../packages/core/src/provider/old.ts";
+import { type CallEvent } from "../../packages/core/src/provider/context.ts";
+import type { Change } from "../../packages/core/src/provider/provider.ts";
 import type { Bench } from "./bench.ts";
 import type { Feature } from "./cells.ts";
 
@@ -71,30 +71,28 @@ export const proofs: { readonly [Kind in Feature]: Proof } = {
   },
 
   "list change": async ({ bench, client, nonce, expect }) => {
-    const changes: OldChange[] = [];
+    const changes: Change[] = [];
     const stopListening = client.onChange?.((change) => changes.push(change));
     // To be told of a resource is agreed on; by then the client is told of lists as well.
-    const stopWatching = await client.resources?.watch?.("note://today", createCallContext());
+    const stopWatching = await client.watchResource("note://today", () => {});
     bench.tell("grow", nonce);
-    await expect.poll(() => changes).toContainEqual({ kind: "tools" });
+    await expect.poll(() => changes).toContainEqual({ part: "tools" });
     const names = async (): Promise<readonly string[]> => (await client.listTools()).map(({ name }) => name);
     await expect.poll(names).toContain(`up__grown_${nonce}`);
-    stopWatching?.();
+    stopWatching();
     stopListening?.();
   },
 
   "resource update": async ({ bench, client, nonce, expect }) => {
-    const changes: OldChange[] = [];
+    const updated: string[] = [];
     const uri = "note://today";
-    const stopListening = client.onChange?.((change) => changes.push(change));
-    const stopWatching = await client.resources?.watch?.(uri, createCallContext());
+    const stopWatching = await client.watchResource(uri, (each) => updated.push(each));
     bench.tell("touch", nonce);
-    await expect.poll(() => changes).toContainEqual({ kind: "resource", uri });
+    await expect.poll(() => updated).toContain(uri);
     expect((await client.readResource(uri)).contents).toMatchObject([
       { uri, text: expect.stringMatching(new RegExp(`touch\\.${nonce}\\b`)) as unknown },
     ]);
-    stopWatching?.();
-    stopListening?.();
+    stopWatching();
   },
 
   elicit: (subject) => expectAnswer(subject, "up__greet", `Ada ${subject.nonce}`),

@@ -183,7 +183,7 @@ describe("what a server listed is remembered", () => {
     server.letGo();
     await expect(called).resolves.toMatchObject({ kind: "complete" });
     await expect.poll(() => namesOf(gateway)).toEqual(["slow__one", "slow__three"]);
-    expect(changes).toContainEqual(expect.objectContaining({ kind: "tools" }));
+    expect(changes).toContainEqual(expect.objectContaining({ part: "tools" }));
     await expect.poll(() => metaOf(gateway)).toBeUndefined();
   });
 
@@ -291,7 +291,7 @@ describe("a server that was waited for in vain", () => {
       gateway.provider.onChange?.((change) => changes.push(change));
       slow.letGo();
       await expect.poll(() => namesOf(gateway)).toEqual(["calc__echo", "slow__echo"]);
-      expect(changes).toContainEqual(expect.objectContaining({ kind: "tools", origin: "slow" }));
+      expect(changes).toContainEqual(expect.objectContaining({ part: "tools", origin: "slow" }));
     }
     slow.block();
     await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });

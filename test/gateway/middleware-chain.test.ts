@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../packages/core/src/async/clock.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
-import { fromFacets } from "../../packages/core/src/provider/adapters.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { withMiddleware } from "../../packages/core/src/provider/middleware.ts";
 import { createOperation } from "../../packages/core/src/provider/operation.ts";
@@ -64,7 +63,7 @@ async function say({ middlewares }: MiddlewareChain, more: Partial<Operation> = 
     result: RawJson.fromValue({ content: [{ type: "text", text: args.text }] }),
   }));
   try {
-    const guarded = fromFacets(withMiddleware(provider, middlewares));
+    const guarded = withMiddleware(provider, middlewares);
     const outcome = await guarded.call({ ...call, ...more }, createCallContext());
     return outcome.kind === "complete" ? outcome.result.text : outcome.kind;
   } catch (error) {

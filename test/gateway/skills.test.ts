@@ -4,12 +4,13 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import type { CallContext } from "../../packages/core/src/provider/context.ts";
+import type { Provider } from "../../packages/core/src/provider/provider.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { type LoadedSkills, loadSkills } from "../../packages/server/src/skills/load-skills.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
+import { withoutMethods } from "../support/use-provider.ts";
 
 let folder = "";
 let loaded: LoadedSkills;
@@ -30,7 +31,13 @@ async function write(place: string, content: string): Promise<void> {
 
 /** A server of the same skill, which can read folders or not. */
 function createShop(readsFolders: boolean) {
-  const { readDirectory: _, ...without } = loaded;
+  const without: Provider = {
+    ...loaded,
+    offers: (caller) => {
+      const { serves } = withoutMethods(loaded, "resources/directory/read").offers(caller);
+      return { serves, extensions: { "io.modelcontextprotocol/skills": {} } };
+    },
+  };
   return createRegistry({ skills: readsFolders ? loaded : without });
 }
 
@@ -107,16 +114,11 @@ test("a change of a file is told under the URI that callers know", async () => {
   await using gateway = await createGateway({ mcpServers: {} }, { local: { shop: createShop(true) } });
   await using client = await connect({ server: gateway.server });
   const uri = "skill://shop/refunds/SKILL.md";
-  const heard = new Promise((resolve) =>
-    client.onChange?.((change) => change.kind === "resource" && resolve(change)),
-  );
-  await client.resources?.watch?.(
-    uri,
-    (await import("../../packages/core/src/provider/context.ts")).createCallContext(),
-  );
+  const updated: string[] = [];
+  await client.watchResource(uri, (each) => updated.push(each));
   await write("refunds/SKILL.md", `${manifest}More.\n`);
   await loaded.reload();
-  expect(await heard).toMatchObject({ kind: "resource", uri });
+  await expect.poll(() => updated).toEqual([uri]);
 });
 
 test("a server that is down has the skills that it listed last, and hides no others", async () => {
@@ -163,11 +165,11 @@ test("entries and folders of skills count for limits and have audit records, as 
 
 test("a server is not asked for a skill that the caller may not read", async () => {
   const asked: string[] = [];
-  const skills = {
+  const skills: Provider = {
     ...loaded,
-    getSkill: async (uri: string, context: CallContext) => {
-      asked.push(uri);
-      return loaded.getSkill(uri, context);
+    call: (operation, context) => {
+      if (operation.method === "skills/get") asked.push(operation.name);
+      return loaded.call(operation, context);
     },
   };
   const config = { mcpServers: {}, junctor: { deny: ["secret__*"] } };

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createDeferred } from "../../packages/core/src/async/deferred.ts";
+import { extensionIds } from "../../packages/core/src/mcp/extension.ts";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
 import { createSeal } from "../../packages/core/src/mcp/seal.ts";
 import { inputRequired } from "../../packages/core/src/provider/ask.ts";
@@ -8,15 +9,14 @@ import {
   type Middleware,
   withMiddleware,
 } from "../../packages/core/src/provider/middleware.ts";
-import type { OldProvider } from "../../packages/core/src/provider/old.ts";
 import type { Provider } from "../../packages/core/src/provider/provider.ts";
-import type { TaskState } from "../../packages/core/src/provider/task.ts";
 import { withBudget } from "../../packages/junctor/src/context/results/with-budget.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createMemoryTasks } from "../../packages/server/src/registry/memory-tasks.ts";
 import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 import { createServer, type ServerOptions } from "../../packages/server/src/wire/server.ts";
+import { toProvider, withoutMethods } from "../support/use-provider.ts";
 
 const prefix = "io.modelcontextprotocol";
 const declared = { elicitation: {}, extensions: { [`${prefix}/tasks`]: {} } };
@@ -38,7 +38,7 @@ interface Served extends AsyncDisposable {
   as(caller: string): Caller;
 }
 
-async function serve(provider: OldProvider | Provider, options: ServerOptions = {}): Promise<Served> {
+async function serve(provider: Provider, options: ServerOptions = {}): Promise<Served> {
   const listener = await listenHttp(createServer(provider, info, options), {
     port: 0,
     authenticate: (header) => header("authorization")?.slice("Bearer ".length),
@@ -275,7 +275,7 @@ describe("tasks over HTTP", () => {
 
   test("a provider that hides its tasks never starts one", async () => {
     const { registry } = createWorker();
-    await using at = await serve({ ...withMiddleware(registry, []), tasks: undefined });
+    await using at = await serve(withoutMethods(withMiddleware(registry, []), "tasks/get"));
     const { result } = await at.as("alice")("tools/call", { name: "quick" });
     expect(result).toMatchObject({ resultType: "complete" });
   });
@@ -290,7 +290,7 @@ describe("tasks over HTTP", () => {
     expect(undeclared.error).toMatchObject({ code: -32021 });
   });
 
-  test.each<readonly [string, (provider: OldProvider, seen: CallEnd[]) => OldProvider | Provider]>([
+  test.each<readonly [string, (provider: Provider, seen: CallEnd[]) => Provider]>([
     [
       "middleware",
       (provider, seen) => withMiddleware(provider, [{ afterCall: (_, end) => void seen.push(end) }]),
@@ -543,12 +543,12 @@ describe("limits of tasks", () => {
   test("an id opens for ten years", async () => {
     let now = Date.now();
     const seal = createSeal({ now: () => now });
-    const state: TaskState = { ref: "1", status: "working", createdAt: 0, updatedAt: 0, ttlMs: null };
-    const provider: OldProvider = {
-      listTools: () => [{ name: "long", inputSchema: { type: "object" } }],
-      callTool: () => ({ kind: "task", task: state }),
-      tasks: { get: () => state, update: () => {}, cancel: () => {} },
-    };
+    const task = { ref: "1", createdAt: 0, updatedAt: 0, ttlMs: null };
+    const provider = toProvider(
+      [{ name: "long", inputSchema: { type: "object" } }],
+      () => ({ kind: "working", task }),
+      { offers: () => ({ serves: () => true, extensions: { [extensionIds.tasks]: {} } }) },
+    );
     await using at = await serve(provider, { seal });
     const call = at.as("alice");
     const taskId = (await call("tools/call", { name: "long" })).result["taskId"];

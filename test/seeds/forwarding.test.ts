@@ -9,12 +9,13 @@ import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { fromDefinition } from "../../packages/core/src/mcp/definition.ts";
 import { metaKeys } from "../../packages/core/src/mcp/meta.ts";
 import type { Server } from "../../packages/core/src/mcp/server.ts";
-import type { OldProvider } from "../../packages/core/src/provider/old.ts";
+import type { Provider } from "../../packages/core/src/provider/provider.ts";
 import type { Channel } from "../../packages/core/src/rpc/channel.ts";
 import { Peer } from "../../packages/core/src/rpc/peer.ts";
 import { serveStream } from "../../packages/server/src/listen/stream.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 import { seededJsonTexts } from "../support/arbitrary-json.ts";
+import { toProvider } from "../support/use-provider.ts";
 import { initialize } from "./line-client.ts";
 
 /** Set SEED to replay a run; a failure prints the seed and the document. */
@@ -41,18 +42,15 @@ class OtherServer {
 }
 
 /** A provider that has its tools on another channel: it puts in its own name and id, and leaves the rest alone. */
-function createForwarder(peer: Peer): OldProvider {
+function createForwarder(peer: Peer): Provider {
   const definition = RawJson.parse(Buffer.from('{"name":"any","inputSchema":{"type":"object"}}'));
   const tools = Object.freeze([
     fromDefinition<{ name: string; inputSchema: { type: "object" } }>(definition),
   ]);
-  return {
-    listTools: () => Promise.resolve(tools),
-    callTool: async ({ name, arguments: args }, { signal }) => {
-      const params = joinJson([`{"name":${JSON.stringify(name)},"arguments":`, args, "}"]);
-      return { kind: "complete", result: await peer.request("tools/call", params, { signal }) };
-    },
-  };
+  return toProvider(tools, async ({ name, arguments: args }, { signal }) => {
+    const params = joinJson([`{"name":${JSON.stringify(name)},"arguments":`, args, "}"]);
+    return { kind: "complete", result: await peer.request("tools/call", params, { signal }) };
+  });
 }
 
 function createGateway(other: OtherServer): Server {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { compose, type ComposeOptions } from "../../packages/core/src/compose/compose.ts";
 import { NotFoundError, RpcError } from "../../packages/core/src/errors/index.ts";
-import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
-import type { OldProvider } from "../../packages/core/src/provider/old.ts";
+import type { Provider } from "../../packages/core/src/provider/provider.ts";
 import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
+import { callTool, listTools, toProvider } from "../support/use-provider.ts";
 
 /** The dialect of the seed document: names without a separator are tried on every provider in turn. */
 const seed: ComposeOptions = { bareNames: "first_match" };
@@ -18,13 +18,13 @@ function registryOf(tools: { readonly [name: string]: string }): Registry {
   return registry;
 }
 
-async function callText(provider: OldProvider, name: string): Promise<unknown> {
-  const outcome = await provider.callTool({ name, arguments: RawJson.fromText("{}") }, context);
+async function callText(provider: Provider, name: string): Promise<unknown> {
+  const outcome = await callTool(provider, name);
   return outcome.kind === "complete" ? outcome.result.value : outcome;
 }
 
-async function namesOf(provider: OldProvider): Promise<readonly string[]> {
-  return (await provider.listTools(context)).map(({ name }) => name);
+async function namesOf(provider: Provider): Promise<readonly string[]> {
+  return (await listTools(provider)).map(({ name }) => name);
 }
 
 const saying = (text: string): object => ({ content: [{ type: "text", text }] });
@@ -33,7 +33,7 @@ const notFound = (name: string): object => new NotFoundError("tool", name);
 describe("seed 003, the composite", () => {
   test("default_is_empty: a composite of nothing has no tools", async () => {
     const composite = compose({}, seed);
-    expect(await composite.listTools(context)).toEqual([]);
+    expect(await listTools(composite, context)).toEqual([]);
     expect(composite.namespaces).toEqual([]);
   });
 
@@ -44,8 +44,8 @@ describe("seed 003, the composite", () => {
 
   test("list_tools_all_preserves_descriptions: only the name of a definition changes", async () => {
     const registry = registryOf({ one: "1" });
-    const [before] = await registry.listTools(context);
-    const [after] = await compose({ alpha: registry }, seed).listTools(context);
+    const [before] = await listTools(registry, context);
+    const [after] = await listTools(compose({ alpha: registry }, seed), context);
     expect(after).toEqual({ ...before, name: "alpha__one", description: "Answers 1" });
   });
 
@@ -86,13 +86,11 @@ describe("seed 003, the composite", () => {
   test("call_tool_propagates_non_not_found_errors: any other error stops the search", async () => {
     const broken = new RpcError("rpc.internal", "out of order");
     const asked: string[] = [];
-    const provider = (name: string, error: unknown): OldProvider => ({
-      listTools: () => Promise.resolve([]),
-      callTool: () => {
+    const provider = (name: string, error: unknown): Provider =>
+      toProvider([], () => {
         asked.push(name);
         return Promise.reject(error);
-      },
-    });
+      });
     const providers = {
       first: provider("first", new NotFoundError("tool", "run")),
       second: provider("second", broken),

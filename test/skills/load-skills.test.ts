@@ -6,9 +6,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { SkillError } from "../../packages/core/src/errors/index.ts";
 import { readFrontMatter } from "../../packages/core/src/mcp/front-matter.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { createOperation } from "../../packages/core/src/provider/operation.ts";
+import type { Provider } from "../../packages/core/src/provider/provider.ts";
 import { loadSkills } from "../../packages/server/src/skills/load-skills.ts";
+import { listItems, readResource, valueOf, watchResource } from "../support/use-provider.ts";
 
-const context = createCallContext();
 let folder = "";
 
 beforeEach(async () => {
@@ -21,6 +23,11 @@ async function write(place: string, content: string | Uint8Array): Promise<void>
   await writeFile(join(folder, place), content);
 }
 
+const readDirectory = async (skills: Provider, uri: string): Promise<unknown> => {
+  const outcome = await skills.call(createOperation("resources/directory/read", uri), createCallContext());
+  return (valueOf(outcome) as { readonly resources: unknown }).resources;
+};
+
 const manifest = (name: string): string => `---\nname: ${name}\ndescription: About ${name}\n---\n\nBody.\n`;
 
 describe("a folder of skills", () => {
@@ -30,7 +37,7 @@ describe("a folder of skills", () => {
     await write("refunds/picture.png", Uint8Array.of(0xff, 0, 1));
     await write("README.md", "Of no skill.");
     const skills = await loadSkills(folder, { prefix: "acme" });
-    const [skill, ...others] = await skills.listSkills(context);
+    const [skill, ...others] = await listItems(skills, "skills");
     expect(others).toEqual([]);
     expect(skill?.uri).toBe("skill://acme/refunds/SKILL.md");
     expect(skill?.frontmatter).toEqual({ name: "refunds", description: "About refunds" });
@@ -41,10 +48,9 @@ describe("a folder of skills", () => {
       size: 12,
     });
     expect(skill?.resources).toHaveLength(3);
-    const { result } = (await skills.resources.readResource(
-      { uri: "skill://acme/refunds/picture.png" },
-      context,
-    )) as { result: { value: unknown } };
+    const { result } = (await readResource(skills, "skill://acme/refunds/picture.png")) as {
+      result: { value: unknown };
+    };
     expect(result.value).toEqual({
       contents: [{ uri: "skill://acme/refunds/picture.png", mimeType: "image/png", blob: "/wAB" }],
     });
@@ -54,21 +60,21 @@ describe("a folder of skills", () => {
     const text = `\u{feff}${manifest("bom")}`;
     await write("bom/SKILL.md", text);
     const skills = await loadSkills(folder);
-    const outcome = await skills.resources.readResource({ uri: "skill://bom/SKILL.md" }, context);
+    const outcome = await readResource(skills, "skill://bom/SKILL.md");
     expect(outcome).toMatchObject({ result: { value: { contents: [{ text }] } } });
   });
 
   test("that is itself a skill is served under its name", async () => {
     await write("solo/SKILL.md", manifest("solo"));
     const skills = await loadSkills(join(folder, "solo"));
-    expect((await skills.listSkills(context)).map(({ uri }) => uri)).toEqual(["skill://solo/SKILL.md"]);
+    expect((await listItems(skills, "skills")).map(({ uri }) => uri)).toEqual(["skill://solo/SKILL.md"]);
   });
 
   test("lists the files of nested skills with the outer one too", async () => {
     await write("outer/SKILL.md", manifest("outer"));
     await write("outer/inner/SKILL.md", manifest("inner"));
     const skills = await loadSkills(folder);
-    const counts = (await skills.listSkills(context)).map(({ frontmatter, resources }) => [
+    const counts = (await listItems(skills, "skills")).map(({ frontmatter, resources }) => [
       frontmatter.name,
       resources.length,
     ]);
@@ -79,12 +85,12 @@ describe("a folder of skills", () => {
     await write("refunds/SKILL.md", manifest("refunds"));
     await write("refunds/examples/one.md", "1");
     const skills = await loadSkills(folder, { prefix: "acme" });
-    expect(await skills.readDirectory?.("skill://acme/refunds", context)).toMatchObject([
+    expect(await readDirectory(skills, "skill://acme/refunds")).toMatchObject([
       { uri: "skill://acme/refunds/SKILL.md", name: "refunds", mimeType: "text/markdown" },
       { uri: "skill://acme/refunds/examples", name: "examples", mimeType: "inode/directory" },
     ]);
     for (const uri of ["skill://acme/refunds/SKILL.md", "skill://acme/refund", "skill://acme/refunds/"])
-      await expect(skills.readDirectory?.(uri, context)).rejects.toMatchObject({ what: "directory" });
+      await expect(readDirectory(skills, uri)).rejects.toMatchObject({ what: "directory" });
   });
 
   test.runIf(process.platform !== "win32")(
@@ -95,7 +101,7 @@ describe("a folder of skills", () => {
       await symlink(join(folder, "one/real.md"), join(folder, "one/link.md"));
       await symlink(join(folder, "one"), join(folder, "one/round"));
       const skills = await loadSkills(join(folder, "one"));
-      expect((await skills.listSkills(context))[0]?.resources).toHaveLength(3);
+      expect((await listItems(skills, "skills"))[0]?.resources).toHaveLength(3);
       await symlink("/etc/hostname", join(folder, "one/secret.md"));
       await expect(loadSkills(folder)).rejects.toMatchObject({
         code: "skill.outside",
@@ -134,12 +140,13 @@ describe("a folder of skills", () => {
     using skills = await loadSkills(folder, { watch: true, onError });
     const heard: unknown[] = [];
     skills.onChange?.((change) => heard.push(change));
+    await watchResource(skills, "skill://one/SKILL.md", (notice) => heard.push(notice));
     await write("one/SKILL.md", `${manifest("one")}More.\n`);
-    await expect.poll(() => heard).toContainEqual({ kind: "resource", uri: "skill://one/SKILL.md" });
-    expect(heard).toContainEqual({ kind: "resources" });
+    await expect.poll(() => heard).toContainEqual({ kind: "updated", uri: "skill://one/SKILL.md" });
+    expect(heard).toContainEqual({ part: "skills" });
     await write("one/SKILL.md", "no front matter");
     await expect.poll(() => onError.mock.calls.length).toBeGreaterThan(0);
-    const outcome = await skills.resources.readResource({ uri: "skill://one/SKILL.md" }, context);
+    const outcome = await readResource(skills, "skill://one/SKILL.md");
     expect(JSON.stringify(outcome)).toContain("More.");
   });
 });

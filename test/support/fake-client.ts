@@ -95,8 +95,8 @@ export function createFakeClient(answers: FakeAnswers = {}): FakeClient {
     listPrompts: () => count("prompts", answers.prompts, []),
     forgetLists: () => {},
     request: () => count<unknown>("ping", answers.ping, {}),
-    get cacheHints() {
-      return answers.hints;
+    get listHints() {
+      return answers.hints ?? { ttlMs: 0, cacheScope: "private" };
     },
     get listFaults() {
       return answers.faults ?? [];

@@ -2,7 +2,6 @@ import { anyone, Catalog } from "../../packages/core/src/compose/catalog.ts";
 import type { Collision } from "../../packages/core/src/compose/claims.ts";
 import { defaultNaming } from "../../packages/core/src/compose/namespace.ts";
 import type { Tool } from "../../packages/core/src/mcp/types.ts";
-import { fromFacets } from "../../packages/core/src/provider/adapters.ts";
 import type { CallerInfo } from "../../packages/core/src/provider/provider.ts";
 import type { ServerConfig } from "../../packages/junctor/src/config/config.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
@@ -59,7 +58,7 @@ export function createSource(
 ): FakeSource {
   const source: FakeSource = {
     config: toServerConfig(name, config),
-    provider: fromFacets(createRegistry()),
+    provider: createRegistry(),
     health: up,
     isListed: true,
     isSettled: true,

@@ -73,7 +73,7 @@ export async function startIdentityProvider(
 ): Promise<IdentityProvider> {
   const { accessSeconds = 3600, clients = [], registers = true, scopes = "read write" } = options;
   const name: string = "oidc-provider";
-  const { default: OldProvider } = (await import(/* @vite-ignore */ name)) as {
+  const { default: Provider } = (await import(/* @vite-ignore */ name)) as {
     default: new (issuer: string, settings: object) => OidcProvider;
   };
   const tokenRequests: { grant: string; status: number }[] = [];
@@ -84,7 +84,7 @@ export async function startIdentityProvider(
   const issuer = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
   const { warn } = console;
   console.warn = () => {}; // It warns that its keys and its memory are for tests.
-  const provider = new OldProvider(issuer, {
+  const provider = new Provider(issuer, {
     clients,
     scopes: ["openid", "offline_access", ...scopes.split(" ")],
     features: {

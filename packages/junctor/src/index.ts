@@ -38,15 +38,6 @@ export {
 } from "@junctor/core/errors";
 export { type ListFault } from "@junctor/core/fit";
 export { type Observer, type ServerCard, type WireContext } from "@junctor/core/mcp";
-export {
-  type AuditSink,
-  type CompletionProvider,
-  type MethodProvider,
-  type MiddlewareOptions,
-  type PromptProvider,
-  type ResourceProvider,
-  type SkillProvider,
-  type TaskProvider,
-} from "@junctor/core/provider";
+export { type AuditSink, type MiddlewareOptions } from "@junctor/core/provider";
 export { Peer } from "@junctor/core/rpc";
 export { type FetchHandler, type FetchOptions, toFetchHandler } from "@junctor/server/fetch";

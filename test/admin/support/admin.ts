@@ -1,6 +1,6 @@
 import { type IncomingHttpHeaders, request as httpRequest } from "node:http";
 import { systemClock } from "../../../packages/core/src/async/clock.ts";
-import type { OldProvider } from "../../../packages/core/src/provider/old.ts";
+import type { Provider } from "../../../packages/core/src/provider/provider.ts";
 import { createKeptLog, type KeptLog } from "../../../packages/junctor/src/admin/kept-log.ts";
 import { observe } from "../../../packages/junctor/src/cli/serve/serve-admin.ts";
 import { parseConfigValue } from "../../../packages/junctor/src/config/parse-config.ts";
@@ -77,7 +77,7 @@ export interface TestAdmin extends AsyncDisposable {
 }
 
 interface AdminStart {
-  readonly local?: { readonly [name: string]: OldProvider };
+  readonly local?: { readonly [name: string]: Provider };
   readonly env?: { readonly [name: string]: string };
   readonly key?: string;
 }

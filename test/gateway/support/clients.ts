@@ -4,7 +4,6 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import { CallToolResultSchema, ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { connect as connectOwn, type ConnectOptions } from "../../../packages/client/src/client/connect.ts";
 import { createEraCache } from "../../../packages/client/src/client/era-cache.ts";
-import { createCallContext } from "../../../packages/core/src/provider/context.ts";
 
 export interface Progress {
   readonly progress: number;
@@ -242,8 +241,8 @@ async function connectJunctor(
     getPrompt: async (name, args) => (await client.getPrompt(name, args)).messages,
     complete: async (ref, argument) => (await client.complete(ref, argument)).values,
     watch: async (uri) => {
-      client.onChange?.((change) => changes.push(change.kind === "resource" ? change.uri : change.kind));
-      if (uri !== undefined) await client.resources?.watch?.(uri, createCallContext());
+      client.onChange?.(({ part }) => changes.push(part));
+      if (uri !== undefined) await client.watchResource(uri, (updated) => changes.push(updated));
     },
     [Symbol.asyncDispose]: () => client.close(),
   };

@@ -3,6 +3,7 @@ import { type AuthorizationError, NotFoundError } from "@junctor/core/errors";
 import type { ListFault, ListPart } from "@junctor/core/fit";
 import type { RawJson } from "@junctor/core/json";
 import {
+  type CacheHints,
   carriedMeta,
   announcedAs,
   declaredExtension,
@@ -24,14 +25,10 @@ import {
   type CallContext,
   createAudit,
   type Offers,
-  type OldProvider,
   type Operation,
   type Outcome,
   type Provider,
-  type ToolCall,
-  type ToolOutcome,
   toTrace,
-  withFacets,
 } from "@junctor/core/provider";
 import type { Notification } from "@junctor/core/rpc";
 import { type Apps, createApps } from "./apps.ts";
@@ -48,7 +45,7 @@ import { type OpenLink, negotiate } from "./negotiate.ts";
 import { Visits, answerBy, createOnBehalf, toSpec } from "./on-behalf.ts";
 import { createOperations } from "./operations.ts";
 import { QuestionRouter } from "./question-router.ts";
-import { createReads, type Reads } from "./reads.ts";
+import { createReads, type ReadOptions, type Reads } from "./reads.ts";
 import { type ClientSkills, createSkills } from "./skills.ts";
 import { type StreamedCall, streamCall } from "./stream-call.ts";
 import { type ClientTask, type StartedCall, createTasks } from "./tasks.ts";
@@ -57,14 +54,12 @@ import { createToolCheck } from "./tool-check.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** A server of any age, as a provider and for direct use. Made by `connect`; disposing it closes everything it opened. */
-export interface Client extends OldProvider, Reads, Apps, AsyncDisposable {
+export interface Client extends Provider, Reads, Apps, AsyncDisposable {
   /** The agreement with the server; may change when it is connected to anew. */
   agreement(): Promise<Agreement>;
-  listTools(context?: CallContext): Promise<readonly Tool[]>;
+  listTools(options?: ReadOptions): Promise<readonly Tool[]>;
   /** Calls a tool and resolves with its result, also when that is an error; see {@link CallOptions.throwOnToolError}. */
   callTool(name: string, args?: object, options?: CallOptions): Promise<ToolResult>;
-  /** The same for programs that compose providers: arguments and result stay as they are. */
-  callTool(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
   /**
    * Calls a tool and gives what comes as it comes; the last thing is the result.
    *
@@ -98,8 +93,18 @@ export interface Client extends OldProvider, Reads, Apps, AsyncDisposable {
   listResourceTemplates(): Promise<readonly ResourceTemplate[]>;
   /** The prompts of the server, kept like its tools. */
   listPrompts(): Promise<readonly Prompt[]>;
+  /**
+   * Hears that a resource changed, or something below it, until the returned function is called. Rejects where the server tells of no
+   * changes.
+   *
+   * @example
+   * const stop = await client.watchResource("note://today", (uri) => console.log(uri, "changed"));
+   */
+  watchResource(uri: string, onUpdated: (uri: string) => void): Promise<() => void>;
   /** The skills of the server: listed, loaded and checked. */
   readonly skills: ClientSkills;
+  /** The strictest of what the server said about keeping its lists. */
+  readonly listHints: CacheHints;
   /** The faults of the lists that were fetched last: definitions that were mended, and definitions that were left out. */
   readonly listFaults: readonly ListFault[];
   /** Forgets lists that were fetched, because they changed: the next request for one fetches it anew. */
@@ -341,13 +346,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     watcher.stop();
     await conversations[Symbol.asyncDispose]();
   };
-  const facets = withFacets(provider);
-  const { callTool: callOld } = facets;
-  const callTool = (first: string | ToolCall, second?: object, third?: CallOptions): unknown =>
-    typeof first === "string"
-      ? calls.call(first, second ?? {}, third ?? {})
-      : callOld(first, second as CallContext);
-  const words: Omit<Client, "resources" | "prompts" | "completion" | "tasks" | "methods"> = {
+  const words: Omit<Client, keyof Provider> = {
     ...reads,
     skills: skills.skills,
     ...createApps({
@@ -357,14 +356,13 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       call,
     }),
     agreement: async () => (await conversations.get()).agreement,
-    listTools: async (context) =>
-      (await (context === undefined ? lists.tools.get() : waitFor(lists.tools.get(), context))).items,
-    callTool: callTool as Client["callTool"],
+    listTools: async (limits = {}) => (await waitFor(lists.tools.get(), limits)).items,
+    callTool: call,
     startTool: (name, args = {}, given = {}) => calls.start(name, args, given),
     callLegacyTask: relays !== undefined && hasLegacyTasks(agreement) ? legacyTasks.call : undefined,
     task: (ref) => tasks.task(ref),
     streamTool: (name, args, given) => streamCall((observed) => call(name, args, observed), given),
-    get cacheHints() {
+    get listHints() {
       return lists.hints();
     },
     get listFaults() {
@@ -381,15 +379,11 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
         send(method, params, { ...toSpec(deadline), meta });
       return (await deadlines.run(limits, work)).value;
     },
-    // For code with facets: every update once, however many watches cover it.
-    onChange: (listener) =>
-      watcher.onNews((news) =>
-        listener("part" in news ? { kind: announcedAs(news.part) } : { kind: "resource", uri: news.uri }),
-      ),
+    watchResource: (uri, onUpdated) => watcher.watch(uri, (notice) => onUpdated(notice.uri)),
     close,
     [Symbol.asyncDispose]: close,
   };
-  return Object.defineProperties(facets, Object.getOwnPropertyDescriptors(words)) as Client;
+  return Object.defineProperties(provider, Object.getOwnPropertyDescriptors(words)) as Client;
 }
 
 /** What a server offers, by what was agreed with it. */

@@ -1,17 +1,17 @@
 import { RpcError } from "@junctor/core/errors";
 import type { Questions } from "@junctor/core/mcp";
-import { hasEnded, type TaskState } from "@junctor/core/provider";
+import { hasTaskEnded, type TaskOutcome } from "@junctor/core/provider";
 
 /** How a task is followed. */
 interface Following {
   /** Looks at the task. */
-  get(): Promise<TaskState>;
+  get(): Promise<TaskOutcome>;
   /** Waits before the next look; rejects when the task is not followed any more. */
   wait(ms: number): Promise<void>;
   /** Whether it was given up, so that a look that failed is not made again. */
   isGivenUp(): boolean;
   /** Called for each state. */
-  onState(task: TaskState): void;
+  onState(outcome: TaskOutcome): void;
   /** The keys of questions that were answered: a key is answered once, whatever the server asks. */
   readonly answered: Set<string>;
   /** Answers questions; false to leave the task with them. They are left open where this is missing. */
@@ -29,15 +29,15 @@ const maxFailures = 5;
 const maxQuestions = 1024;
 
 /** Looks at a task until it has ended, or was left with questions, and gives its last state. */
-export async function followTask(first: TaskState, following: Following): Promise<TaskState> {
-  let task = first;
-  for (let waitMs = firstPollMs; ; waitMs = Math.min(waitMs * 2, toPollMs(task.pollMs))) {
-    following.onState(task);
-    if (hasEnded(task)) return task;
-    const answered = task.status === "input_required" ? await answerNew(task.asks, following) : undefined;
-    if (answered === false) return task;
+export async function followTask(first: TaskOutcome, following: Following): Promise<TaskOutcome> {
+  let outcome = first;
+  for (let waitMs = firstPollMs; ; waitMs = Math.min(waitMs * 2, toPollMs(outcome.task.pollMs))) {
+    following.onState(outcome);
+    if (hasTaskEnded(outcome)) return outcome;
+    const answered = outcome.kind === "input_required" ? await answerNew(outcome.asks, following) : undefined;
+    if (answered === false) return outcome;
     if (answered === true) waitMs = firstPollMs;
-    task = await look(answered === true ? 0 : waitMs, following);
+    outcome = await look(answered === true ? 0 : waitMs, following);
   }
 }
 
@@ -59,7 +59,7 @@ export function newAsks(asks: Questions, answered: ReadonlySet<string>): Questio
 }
 
 /** Looks again after a while. A failure that says nothing of the task is met by looking once more. */
-async function look(waitMs: number, { get, wait, isGivenUp }: Following): Promise<TaskState> {
+async function look(waitMs: number, { get, wait, isGivenUp }: Following): Promise<TaskOutcome> {
   for (let failures = 1; ; failures++) {
     await wait(waitMs);
     try {

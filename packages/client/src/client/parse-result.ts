@@ -2,7 +2,7 @@ import { RpcError, rpcCodes } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
 import { parseAsks, type ToolResult } from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
-import { fromTaskState, type Outcome, type TaskProgress } from "@junctor/core/provider";
+import type { Outcome, TaskOutcome } from "@junctor/core/provider";
 
 /** What callers get. A legacy server may leave `content` out. */
 export function toToolResult(result: RawJson): ToolResult {
@@ -14,36 +14,36 @@ export function toToolResult(result: RawJson): ToolResult {
 const maxIdLength = 8192;
 
 /** Reads a task as a server wrote it. `id` is the one that was asked for. Throws for what is no task. */
-export function parseTask(raw: RawJson, id?: string): Outcome {
+export function parseTask(raw: RawJson, id?: string): TaskOutcome {
   const { taskId, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs, statusMessage } = raw.value as {
     readonly [member: string]: unknown;
   };
   if (typeof taskId !== "string" || taskId === "" || taskId.length > maxIdLength)
     throw noTask("it has no taskId, or one that is too long");
   if (id !== undefined && taskId !== id) throw noTask("it is another task than the one asked for");
-  return fromTaskState({
-    ...parseProgress(raw),
+  const task = {
     ref: taskId,
     message: typeof statusMessage === "string" ? statusMessage : undefined,
     createdAt: parseTime(createdAt, "createdAt"),
     updatedAt: parseTime(lastUpdatedAt, "lastUpdatedAt"),
     ttlMs: typeof ttlMs === "number" && Number.isSafeInteger(ttlMs) && ttlMs > 0 ? ttlMs : null,
     pollMs: typeof pollIntervalMs === "number" && pollIntervalMs >= 0 ? pollIntervalMs : undefined,
-  });
+  };
+  return { ...parseStatus(raw), task };
 }
 
-function parseProgress(raw: RawJson): TaskProgress {
+function parseStatus(raw: RawJson): Outcome {
   const status = raw.at("status")?.value;
   switch (status) {
     case "working":
     case "cancelled":
-      return { status };
+      return { kind: status };
     case "input_required":
-      return { status, asks: parseAsks(raw.at("inputRequests")) };
+      return { kind: status, asks: parseAsks(raw.at("inputRequests")) };
     case "completed": {
       const result = raw.at("result");
       if (result?.kind !== "object") throw noTask("it is completed and has no result");
-      return { status, result };
+      return { kind: "complete", result };
     }
     case "failed": {
       const { code, message, data } = (raw.at("error")?.value ?? {}) as {
@@ -51,7 +51,7 @@ function parseProgress(raw: RawJson): TaskProgress {
       };
       const text = typeof message === "string" ? message : "The task failed without saying why";
       const rpcCode = typeof code === "number" ? code : rpcCodes["rpc.internal"];
-      return { status, error: new RpcError("rpc.other", text, { rpcCode, data }) };
+      return { kind: status, error: new RpcError("rpc.other", text, { rpcCode, data }) };
     }
     default:
       throw noTask(`its status is ${JSON.stringify(status)}`);

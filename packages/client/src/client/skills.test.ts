@@ -4,11 +4,11 @@ import { NotFoundError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Skill } from "../../../core/src/mcp/skill.ts";
 import { type CallContext, createCallContext } from "../../../core/src/provider/context.ts";
-import type { OldProvider, SkillProvider } from "../../../core/src/provider/old.ts";
+import { emptyListing, Listing } from "../../../core/src/provider/listing.ts";
+import type { Operation, Outcome, Provider } from "../../../core/src/provider/provider.ts";
 import { connectForTest } from "../../../junctor/src/testing/connect-for-test.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
-import type { SkillSource } from "../../../server/src/registry/skills.ts";
 
 const uri = "skill://acme/pdf/SKILL.md";
 const forms = "skill://acme/pdf/references/FORMS.md";
@@ -25,25 +25,38 @@ const entry: Skill = {
 function serveSkills(
   listed: unknown,
   files: { readonly [uri: string]: string },
-  more: Partial<SkillProvider> = {},
+  more: { readonly [method: string]: (operation: Operation, context: CallContext) => Promise<object> } = {},
 ) {
   const reads: string[] = [];
-  const skills: SkillSource = {
-    listSkills: async () => listed as readonly Skill[],
-    getSkill: async (wanted) => {
-      throw new NotFoundError("skill", wanted);
-    },
-    ...more,
-    resources: {
-      listResources: async () => [],
-      listTemplates: async () => [],
-      readResource: async ({ uri: wanted }) => {
-        reads.push(wanted);
-        const text = files[wanted];
-        if (text === undefined) throw new NotFoundError("resource", wanted);
-        return { kind: "complete", result: RawJson.fromValue({ contents: [{ uri: wanted, text }] }) };
-      },
-    },
+  const answer = async (operation: Operation, context: CallContext): Promise<object> => {
+    const { method, name } = operation;
+    const own = more[method];
+    if (own !== undefined) return own(operation, context);
+    if (method === "skills/get") throw new NotFoundError("skill", name);
+    reads.push(name);
+    const text = files[name];
+    if (text === undefined) throw new NotFoundError("resource", name);
+    return { contents: [{ uri: name, text }] };
+  };
+  const served = new Set([
+    "skills/list",
+    "skills/get",
+    "resources/list",
+    "resources/read",
+    ...Object.keys(more),
+  ]);
+  const directory = served.has("resources/directory/read") ? { directoryRead: true } : {};
+  const skills: Provider = {
+    list: (part) =>
+      part === "skills" ? (new Listing(listed as readonly Skill[]) as Listing<never>) : emptyListing,
+    call: async (operation, context): Promise<Outcome> => ({
+      kind: "complete",
+      result: RawJson.fromValue(await answer(operation, context)),
+    }),
+    offers: () => ({
+      serves: (method) => served.has(method),
+      extensions: { "io.modelcontextprotocol/skills": directory },
+    }),
   };
   return { reads, registry: createRegistry({ skills }) };
 }
@@ -52,7 +65,7 @@ const opened: AsyncDisposable[] = [];
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((each) => each[Symbol.asyncDispose]()));
 });
-async function open(provider: OldProvider, revision?: "2025-06-18") {
+async function open(provider: Provider, revision?: "2025-06-18") {
   const client = await connectForTest(provider, revision === undefined ? {} : { revision });
   opened.push(client);
   return client;
@@ -136,7 +149,7 @@ test.each([
 test("a skill whose files are made when they are read is loaded without digests, and says so", async () => {
   const dynamic: Skill = { ...entry, resources: "dynamic" };
   const files = { [uri]: manifest, "skill://acme/pdf/today.md": "now" };
-  const { registry } = serveSkills([], files, { getSkill: async () => dynamic });
+  const { registry } = serveSkills([], files, { "skills/get": async () => ({ skill: dynamic }) });
   const client = await open(registry);
   const skill = await client.skills.load(uri);
   expect(skill.isVerified).toBe(false);
@@ -145,7 +158,11 @@ test("a skill whose files are made when they are read is loaded without digests,
 });
 
 test("a filter of resources takes away the skills that have one of those it takes", async () => {
-  const { registry } = serveSkills([entry], { [uri]: manifest }, { getSkill: async () => entry });
+  const { registry } = serveSkills(
+    [entry],
+    { [uri]: manifest },
+    { "skills/get": async () => ({ skill: entry }) },
+  );
   const { withMiddleware } = await import("../../../core/src/provider/middleware.ts");
   const guarded = withMiddleware(registry, [
     {
@@ -159,7 +176,7 @@ test("a filter of resources takes away the skills that have one of those it take
 });
 
 test("redaction takes away a skill that says a secret", async () => {
-  const { registry } = serveSkills([entry], {}, { getSkill: async () => entry });
+  const { registry } = serveSkills([entry], {}, { "skills/get": async () => ({ skill: entry }) });
   const [{ withMiddleware }, { redact }] = await Promise.all([
     import("../../../core/src/provider/middleware.ts"),
     import("../../../server/src/middleware/redact.ts"),
@@ -183,8 +200,8 @@ test("a request for a skill or a folder that is given up is cancelled at the ser
     [],
     {},
     {
-      getSkill: (_, context) => never("skill", context),
-      readDirectory: (_, context) => never("folder", context),
+      "skills/get": (_, context) => never("skill", context),
+      "resources/directory/read": (_, context) => never("folder", context),
     },
   );
   // Time stands still, so no limit ends the requests.

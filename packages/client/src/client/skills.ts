@@ -19,24 +19,19 @@ import {
   type ServerCapabilities,
   readFrontMatter,
 } from "@junctor/core/mcp";
-import {
-  type CallContext,
-  createOperation,
-  type Operation,
-  type Outcome,
-  type SkillProvider,
-  toParams,
-} from "@junctor/core/provider";
+import { createOperation, type Operation, type Outcome, toParams } from "@junctor/core/provider";
 import { type Fetched, KeptList } from "./kept-list.ts";
 import type { PlainRequest } from "./lists.ts";
 import { walkPages } from "./pages.ts";
 import type { ReadOptions, Reads } from "./reads.ts";
 
 /** The skills of a server. A server that has none lists none. */
-export interface ClientSkills extends SkillProvider {
-  listSkills(context?: CallContext): Promise<readonly Skill[]>;
-  getSkill(uri: string, context?: CallContext): Promise<Skill>;
-  readDirectory(uri: string, context?: CallContext): Promise<readonly Resource[]>;
+export interface ClientSkills {
+  listSkills(options?: ReadOptions): Promise<readonly Skill[]>;
+  /** The entry of the skill whose `SKILL.md` has this URI. */
+  getSkill(uri: string, options?: ReadOptions): Promise<Skill>;
+  /** The direct children of a folder. */
+  readDirectory(uri: string, options?: ReadOptions): Promise<readonly Resource[]>;
   /** Every skill that the server lists and that can be used. No file is read. */
   list(options?: ReadOptions): AsyncIterable<Skill>;
   /**
@@ -127,20 +122,20 @@ export function createSkills(options: SkillsOptions): {
     return long !== undefined && clock.now() < long.until ? long.list : fetchSkills();
   }, clock);
 
-  const listSkills: ClientSkills["listSkills"] = async (context) =>
-    (await (context === undefined ? kept.get() : waitFor(kept.get(), context))).items;
+  const listSkills: ClientSkills["listSkills"] = async (given = {}) =>
+    (await waitFor(kept.get(), given)).items;
 
   const requestOf =
-    (context: CallContext | undefined): PlainRequest =>
+    ({ signal }: ReadOptions = {}): PlainRequest =>
     (method, params) =>
-      request(method, params, { signal: context?.signal });
+      request(method, params, { signal });
   const get = async (operation: Operation, ask: PlainRequest): Promise<RawJson> => {
     if ((await settings()) === undefined) throw new NotFoundError("skill", operation.name);
     return ask(operation.method, toParams(operation));
   };
-  const getSkill: ClientSkills["getSkill"] = async (uri, context) =>
+  const getSkill: ClientSkills["getSkill"] = async (uri, given) =>
     // A gateway may know a skill by another URI than the one that was asked for; the entry says by which.
-    toSkill(await get(createOperation("skills/get", uri), requestOf(context)));
+    toSkill(await get(createOperation("skills/get", uri), requestOf(given)));
 
   /** All children of a folder, and the answer that they came in if it can be passed on as it is. */
   const readFolder = async (
@@ -164,8 +159,8 @@ export function createSkills(options: SkillsOptions): {
     const children = fits.flatMap((fit) => (fit.kind === "unfit" ? [] : [fit.item]));
     return { children, answer: isWhole ? answers[0] : undefined };
   };
-  const readDirectory: ClientSkills["readDirectory"] = async (uri, context) =>
-    (await readFolder(createOperation("resources/directory/read", uri), requestOf(context))).children;
+  const readDirectory: ClientSkills["readDirectory"] = async (uri, given) =>
+    (await readFolder(createOperation("resources/directory/read", uri), requestOf(given))).children;
 
   const call = async (operation: Operation, ask: PlainRequest): Promise<Outcome> => {
     if (operation.method === "skills/get") {
@@ -228,9 +223,8 @@ export function createSkills(options: SkillsOptions): {
       getSkill,
       readDirectory,
       load,
-      list: async function* ({ signal } = {}) {
-        const listed = kept.get();
-        yield* (await (signal === undefined ? listed : waitFor(listed, { signal }))).items;
+      list: async function* (given = {}) {
+        yield* (await waitFor(kept.get(), given)).items;
       },
     },
     kept,

@@ -1,14 +1,8 @@
 import { type Clock, sleep, type Deadline, type Deadlines } from "@junctor/core/async";
 import { RpcError } from "@junctor/core/errors";
 import { joinMembers, type RawJson } from "@junctor/core/json";
-import type { ToolResult } from "@junctor/core/mcp";
-import {
-  createOperation,
-  type Outcome,
-  type TaskProgress,
-  type TaskState,
-  toTaskState,
-} from "@junctor/core/provider";
+import type { Questions, ToolResult } from "@junctor/core/mcp";
+import { createOperation, type Outcome, type Task, type TaskOutcome } from "@junctor/core/provider";
 import { followTask } from "./follow-task.ts";
 import { type QuestionHandlers, answerAll } from "./handlers.ts";
 import { toSpec } from "./on-behalf.ts";
@@ -28,10 +22,14 @@ export interface TaskWait {
 }
 
 /** A task at one moment, for people. */
-export type TaskReport = Pick<TaskState, "ref" | "message" | "createdAt" | "updatedAt" | "ttlMs"> &
+export type TaskReport = Task &
   (
-    | Exclude<TaskProgress, { readonly status: "completed" }>
+    | { readonly status: "working" | "cancelled" }
+    /** The open questions by key. A key is asked once in a task. */
+    | { readonly status: "input_required"; readonly asks: Questions }
+    /** The result of the tool, also one with `isError`. */
     | { readonly status: "completed"; readonly result: ToolResult }
+    | { readonly status: "failed"; readonly error: RpcError }
   );
 
 /** What a call that was started gives: its result, or the task that it became. */
@@ -62,7 +60,7 @@ interface TasksOptions {
 /** The tasks of one server. */
 export interface Tasks {
   /** Waits for the end of a task that a call became, and tells its messages. The end of the deadline cancels it. */
-  follow(first: Outcome, underway: Deadline, onMessage: (message: string) => void): Promise<RawJson>;
+  follow(first: TaskOutcome, underway: Deadline, onMessage: (message: string) => void): Promise<RawJson>;
   task(ref: string): ClientTask;
 }
 
@@ -73,19 +71,20 @@ export function createTasks({ send, deadlines, handlers, clock }: TasksOptions):
   /** The tool of a task is not known here, and the server does not need it. */
   const request = (method: string, ref: string, deadline: Deadline, args?: RawJson): Promise<Outcome> =>
     send(createOperation(method, "", { ref, arguments: args }), toSpec(deadline));
-  const get = async (ref: string, deadline: Deadline): Promise<TaskState> =>
-    toTaskState(await request("tasks/get", ref, deadline));
+  /** What `tasks/get` answers is a task; anything else is refused where the answer is read. */
+  const get = async (ref: string, deadline: Deadline): Promise<TaskOutcome> =>
+    (await request("tasks/get", ref, deadline)) as TaskOutcome;
   const cancel = async (ref: string, timeoutMs?: number): Promise<void> => {
     await deadlines.run({ timeoutMs }, (deadline) => request("tasks/cancel", ref, deadline));
   };
 
   const untilEnd = (
-    first: TaskState,
+    first: TaskOutcome,
     underway: Deadline,
-    onState: (task: TaskState) => void,
-  ): Promise<TaskState> =>
+    onState: (outcome: TaskOutcome) => void,
+  ): Promise<TaskOutcome> =>
     followTask(first, {
-      get: () => get(first.ref, underway),
+      get: () => get(first.task.ref, underway),
       // The wait is ours.
       wait: (ms) => sleep(ms, clock, underway.stop.signal).finally(underway.hold()),
       isGivenUp: () => underway.stop.isAborted,
@@ -93,22 +92,21 @@ export function createTasks({ send, deadlines, handlers, clock }: TasksOptions):
       answered: new Set(),
       answer: async (asks) => {
         const given = await answerAll(asks, handlers, underway.stop.signal, clock).finally(underway.hold());
-        await request("tasks/update", first.ref, underway, joinMembers(given));
+        await request("tasks/update", first.task.ref, underway, joinMembers(given));
         return true;
       },
     });
 
   return {
-    follow: async (outcome, underway, onMessage) => {
-      const first = toTaskState(outcome);
+    follow: async (first, underway, onMessage) => {
       let lastMessage: string | undefined;
-      const onState = ({ message }: TaskState): void => {
+      const onState = ({ task: { message } }: TaskOutcome): void => {
         if (message !== undefined && message !== lastMessage) onMessage(message);
         lastMessage = message;
       };
       const ended = await untilEnd(first, underway, onState).catch(async (error: unknown) => {
         // The result is not waited for any more. The server is asked to cancel now, because the client may be closed next.
-        await cancel(first.ref, cancelTimeoutMs).catch(() => {});
+        await cancel(first.task.ref, cancelTimeoutMs).catch(() => {});
         throw error;
       });
       return toEnd(ended);
@@ -132,23 +130,33 @@ export function createTasks({ send, deadlines, handlers, clock }: TasksOptions):
 }
 
 /** Tells a state only when it says something new. */
-function onChange(tell: (task: TaskState) => void): (task: TaskState) => void {
-  let last: TaskState | undefined;
-  return (task) => {
-    const isNew = last === undefined || task.status !== last.status || task.message !== last.message;
-    last = task;
-    if (isNew) tell(task);
+function onChange(tell: (outcome: TaskOutcome) => void): (outcome: TaskOutcome) => void {
+  let last: TaskOutcome | undefined;
+  return (outcome) => {
+    const isNew = outcome.kind !== last?.kind || outcome.task.message !== last.task.message;
+    last = outcome;
+    if (isNew) tell(outcome);
   };
 }
 
-function toEnd(task: TaskState): RawJson {
-  if (task.status === "completed") return task.result;
-  if (task.status === "failed") throw task.error;
-  const text =
-    task.message === undefined ? "The task was cancelled" : `The task was cancelled: ${task.message}`;
+function toEnd(outcome: TaskOutcome): RawJson {
+  if (outcome.kind === "complete") return outcome.result;
+  if (outcome.kind === "failed") throw outcome.error;
+  const { message } = outcome.task;
+  const text = message === undefined ? "The task was cancelled" : `The task was cancelled: ${message}`;
   throw new RpcError("rpc.other", text);
 }
 
-function toReport(task: TaskState): TaskReport {
-  return task.status === "completed" ? { ...task, result: toToolResult(task.result) } : task;
+function toReport({ task, ...outcome }: TaskOutcome): TaskReport {
+  switch (outcome.kind) {
+    case "complete":
+      return { ...task, status: "completed", result: toToolResult(outcome.result) };
+    case "failed":
+      return { ...task, status: outcome.kind, error: outcome.error };
+    case "input_required":
+      return { ...task, status: outcome.kind, asks: outcome.asks };
+    case "working":
+    case "cancelled":
+      return { ...task, status: outcome.kind };
+  }
 }

@@ -2,7 +2,13 @@ import type { Clock, Deadline, Deadlines } from "@junctor/core/async";
 import { ToolError } from "@junctor/core/errors";
 import { RawJson, toJsonValue } from "@junctor/core/json";
 import { metaKeys, type LogLevel, type ToolResult } from "@junctor/core/mcp";
-import { type CallEvent, createOperation, type Outcome, toTrace } from "@junctor/core/provider";
+import {
+  type CallEvent,
+  createOperation,
+  type Outcome,
+  type TaskOutcome,
+  toTrace,
+} from "@junctor/core/provider";
 import { type Recorded, type Tally, newTally } from "./call-record.ts";
 import type { RequestSpec } from "./conversation.ts";
 import { type QuestionHandlers, answerAll, fulfil } from "./handlers.ts";
@@ -105,8 +111,11 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
   };
   /** The result of a call; of one that became a task, when that has ended. */
   const finish = async (ended: Outcome, underway: Deadline, { onEvent }: CallOptions): Promise<RawJson> => {
-    if (ended.task === undefined && ended.kind === "complete") return ended.result;
-    return tasks.follow(ended, underway, (message) => onEvent?.({ kind: "progress", message }));
+    if (ended.task !== undefined)
+      return tasks.follow(ended as TaskOutcome, underway, (message) =>
+        onEvent?.({ kind: "progress", message }),
+      );
+    return ended.kind === "complete" ? ended.result : RawJson.fromText("{}");
   };
   const toResult = (outcome: Outcome, { throwOnToolError }: CallOptions): ToolResult => {
     const result = toToolResult(outcome.kind === "complete" ? outcome.result : RawJson.fromValue({}));

@@ -2,7 +2,7 @@ import type { Clock } from "@junctor/core/async";
 import { NotFoundError } from "@junctor/core/errors";
 import { RawJson, withoutMembers } from "@junctor/core/json";
 import { metaKeys } from "@junctor/core/mcp";
-import { type Change, covers, createSource, type Notice } from "@junctor/core/provider";
+import { type Change, createSource, type Notice } from "@junctor/core/provider";
 import type { Notification } from "@junctor/core/rpc";
 import type { Conversations } from "./conversations.ts";
 import { createListening, type Listening } from "./listening.ts";
@@ -17,7 +17,7 @@ export type News = Change | Updated;
 export interface Watcher {
   onNews(listener: (news: News) => void): () => void;
   /** Hears of a resource, and what lies below it, until the returned function is called. Several may watch the same one. */
-  watch(uri: string, listener?: (notice: Notice) => void): Promise<() => void>;
+  watch(uri: string, listener: (notice: Updated) => void): Promise<() => void>;
   stop(): void;
 }
 
@@ -158,21 +158,19 @@ export function createWatcher(options: WatcherOptions): Watcher {
       }
       entry.count++;
       // The server may tell of it before it is known here that it agreed.
-      const deafen =
-        listener &&
-        source.onChange((news) => {
-          if ("uri" in news && covers(uri, news.uri)) listener(news);
-        });
+      const deafen = source.onChange((news) => {
+        if ("uri" in news && covers(uri, news.uri)) listener(news);
+      });
       try {
         await entry.agreed;
       } catch (error) {
-        deafen?.();
+        deafen();
         if (watched.get(uri) === entry) watched.delete(uri);
         throw error;
       }
       let isWatching = true;
       return () => {
-        deafen?.();
+        deafen();
         if (isWatching) release(uri);
         isWatching = false;
       };
@@ -200,4 +198,9 @@ function toNews({ method, params }: Notification): News | undefined {
   const uri = params?.at("uri")?.value;
   if (params === undefined || typeof uri !== "string") return undefined;
   return { kind: "updated", uri, params: withoutMembers(params, ["_meta"]) };
+}
+
+/** A watch covers its URI and what lies below it. */
+function covers(watched: string, uri: string): boolean {
+  return uri === watched || uri.startsWith(watched.endsWith("/") ? watched : `${watched}/`);
 }

@@ -1,21 +1,24 @@
 import { describe, expect, test } from "vitest";
+import {
+  complete,
+  getPrompt,
+  listItems,
+  readResource,
+  valueOf,
+  watchResource,
+} from "../../../../test/support/use-provider.ts";
 import { createCompletionRegistry } from "../../../server/src/registry/completion.ts";
 import { createPromptRegistry, type PromptRegistry } from "../../../server/src/registry/prompts.ts";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
 import { createResourceRegistry, type ResourceRegistry } from "../../../server/src/registry/resources.ts";
 import { NotFoundError } from "../errors/index.ts";
-import { fromFacets } from "../provider/adapters.ts";
 import { createChanges } from "../provider/changes.ts";
 import { createCallContext } from "../provider/context.ts";
-import type { OldOutcome, OldProvider } from "../provider/old.ts";
 import type { CallerInfo, Change, Provider } from "../provider/provider.ts";
 import { compose } from "./compose.ts";
 
 const context = createCallContext();
 const quiet = { onListError: () => {} };
-
-const valueOf = (outcome: OldOutcome | undefined): unknown =>
-  outcome?.kind === "complete" ? outcome.result.value : outcome;
 
 function resourcesOf(...uris: readonly string[]): ResourceRegistry {
   const resources = createResourceRegistry();
@@ -29,10 +32,10 @@ function promptsOf(...names: readonly string[]): PromptRegistry {
   return prompts;
 }
 
-test("a facet that no provider has is not there", () => {
+test("a composite offers what one of its providers offers, and nothing else", () => {
   const composite = compose({ a: createRegistry(), b: createRegistry({ prompts: promptsOf() }) });
-  expect(composite.prompts).toBeDefined();
-  expect([composite.resources, composite.completion]).toEqual([undefined, undefined]);
+  const { serves } = composite.offers(context);
+  expect(["prompts/get", "resources/read", "completion/complete"].map(serves)).toEqual([true, false, false]);
 });
 
 describe("resources of a composite", () => {
@@ -40,16 +43,16 @@ describe("resources of a composite", () => {
   first.registerTemplate("a:{id}", { name: "any a" }, ({ variables }) => `a ${variables["id"] ?? ""}`);
   const second = resourcesOf("b:1");
   second.register("both:1", { name: "both" }, () => "of the second");
-  const { resources } = compose({
+  const composite = compose({
     none: createRegistry(),
     first: createRegistry({ resources: first }),
     second: createRegistry({ resources: second }),
   });
 
   test("keep their URIs, in the order of the providers, each listed once", async () => {
-    const uris = (await resources?.listResources(context))?.map(({ uri }) => uri);
+    const uris = (await listItems(composite, "resources")).map(({ uri }) => uri);
     expect(uris).toEqual(["a:1", "both:1", "b:1"]);
-    expect(await resources?.listTemplates(context)).toEqual([{ uriTemplate: "a:{id}", name: "any a" }]);
+    expect(await listItems(composite, "templates")).toEqual([{ uriTemplate: "a:{id}", name: "any a" }]);
   });
 
   test.each([
@@ -58,30 +61,30 @@ describe("resources of a composite", () => {
     ["both:1", "read both:1"],
     ["a:7", "a 7"],
   ])("%s is read from the first provider that has it", async (uri, text) => {
-    expect(valueOf(await resources?.readResource({ uri }, context))).toEqual({ contents: [{ uri, text }] });
+    expect(valueOf(await readResource(composite, uri))).toEqual({ contents: [{ uri, text }] });
   });
 
   test("that nobody has are not found", async () => {
     const missing = new NotFoundError("resource", "c:1");
-    await expect(resources?.readResource({ uri: "c:1" }, context)).rejects.toEqual(missing);
-    await expect(resources?.watch?.("c:1", context)).rejects.toEqual(missing);
+    await expect(readResource(composite, "c:1")).rejects.toEqual(missing);
+    await expect(watchResource(composite, "c:1")).rejects.toEqual(missing);
   });
 
   test("are watched where they are", async () => {
-    expect(await resources?.watch?.("b:1", context)).toBeTypeOf("function");
+    expect(await watchResource(composite, "b:1")).toBeTypeOf("function");
   });
 
   test("are listed as the same array while nothing changed", async () => {
-    expect(await resources?.listResources(context)).toBe(await resources?.listResources(context));
-    expect(await resources?.listTemplates(context)).toBe(await resources?.listTemplates(context));
+    expect(await listItems(composite, "resources")).toBe(await listItems(composite, "resources"));
+    expect(await listItems(composite, "templates")).toBe(await listItems(composite, "templates"));
   });
 
   test("are told to have changed to those callers that their provider means", async () => {
     const source = createChanges();
     const only = (caller: CallerInfo): boolean => caller.caller === "ada";
-    const told: Provider = { ...fromFacets(createRegistry()), onChange: source.onChange };
+    const told: Provider = { ...createRegistry(), onChange: source.onChange };
     const heard: Change[] = [];
-    fromFacets(compose({ a: told, b: createRegistry() })).onChange?.((change) => heard.push(change));
+    compose({ a: told, b: createRegistry() }).onChange?.((change) => heard.push(change));
     source.report({ part: "resources", isFor: only });
     await Promise.resolve();
     await Promise.resolve();
@@ -91,28 +94,28 @@ describe("resources of a composite", () => {
 
   test("cannot be watched when no provider lets them", () => {
     const { watch: _, ...unwatched } = resourcesOf("a:1");
-    const composite = compose({ a: { ...createRegistry(), resources: unwatched } });
-    expect(composite.resources).toBeDefined();
-    expect(composite.resources?.watch).toBeUndefined();
+    const composite = compose({ a: unwatched });
+    expect(composite.offers(context).serves("resources/read")).toBe(true);
+    expect(composite.watch).toBeUndefined();
   });
 
   test("of a provider that fails are listed as they last were, and hurt no other", async () => {
     let error: Error | undefined;
     const failing = resourcesOf("a:1");
-    const unsteady: OldProvider = {
-      ...createRegistry(),
-      resources: {
-        ...failing,
-        listResources: (of) => (error === undefined ? failing.listResources(of) : Promise.reject(error)),
+    const unsteady: Provider = {
+      ...failing,
+      list: async (part, of) => {
+        if (error !== undefined) throw error;
+        return failing.list(part, of);
       },
     };
     const steady = createRegistry({ resources: resourcesOf("b:1") });
     const composite = compose({ unsteady, steady }, quiet);
-    const list = async () => (await composite.resources?.listResources(context))?.map(({ uri }) => uri);
+    const list = async () => (await listItems(composite, "resources")).map(({ uri }) => uri);
     expect(await list()).toEqual(["a:1", "b:1"]);
     error = new Error("down");
     expect(await list()).toEqual(["a:1", "b:1"]);
-    expect(await compose({ unsteady, steady }, quiet).resources?.listResources(context)).toHaveLength(1);
+    expect(await listItems(compose({ unsteady, steady }, quiet), "resources")).toHaveLength(1);
   });
 
   test("are not looked for elsewhere when their provider fails", async () => {
@@ -123,7 +126,7 @@ describe("resources of a composite", () => {
       broken: createRegistry({ resources: broken }),
       other: createRegistry({ resources: resourcesOf("a:1") }),
     });
-    await expect(composite.resources?.readResource({ uri: "a:1" }, context)).rejects.toBe(error);
+    await expect(readResource(composite, "a:1")).rejects.toBe(error);
   });
 });
 
@@ -136,51 +139,51 @@ describe("prompts of a composite", () => {
   });
 
   test("are listed and got under qualified names", async () => {
-    const names = (await composite.prompts?.listPrompts(context))?.map(({ name }) => name);
+    const names = (await listItems(composite, "prompts")).map(({ name }) => name);
     expect(names).toEqual(["a__review", "b__review", "b__plan"]);
-    const outcome = await composite.prompts?.getPrompt({ name: "b__plan", arguments: {} }, context);
+    const outcome = await getPrompt(composite, "b__plan");
     expect(valueOf(outcome)).toMatchObject({ messages: [{ content: { text: "prompt plan" } }] });
   });
 
   test.each(["plan", "none__plan", "a__plan", "c__plan"])("%s is not one of them", async (name) => {
-    const got = composite.prompts?.getPrompt({ name, arguments: {} }, context);
+    const got = getPrompt(composite, name);
     await expect(got).rejects.toEqual(new NotFoundError("prompt", name));
   });
 
   test("that are gone are not found, under the name they were asked by", async () => {
     const prompts = promptsOf("old");
     const one = compose({ a: createRegistry({ prompts }) });
-    await one.prompts?.listPrompts(context);
+    await listItems(one, "prompts");
     prompts.unregister("old");
-    const got = one.prompts?.getPrompt({ name: "a__old", arguments: {} }, context);
+    const got = getPrompt(one, "a__old");
     await expect(got).rejects.toEqual(new NotFoundError("prompt", "a__old"));
   });
 });
 
 describe("completion in a composite", () => {
-  function completing(prefix: string, template: string): OldProvider {
+  function completing(prefix: string, template: string): Provider {
     const completion = createCompletionRegistry();
     completion.registerPrompt("review", "lang", (typed) => [`${prefix}${typed}`]);
     completion.registerTemplate(template, "id", (typed) => [`${prefix}${typed}`]);
     return createRegistry({ prompts: promptsOf("review"), completion });
   }
-  const { completion } = compose({
+  const composite = compose({
     a: completing("a-", "a:{id}"),
     none: createRegistry({ prompts: promptsOf("review") }),
     b: completing("b-", "b:{id}"),
   });
-  const argument = (name: string) => ({ argument: { name, value: "x" }, known: {} });
+  const argument = (name: string) => ({ argument: { name, value: "x" } });
 
   test("is asked of the prompt's owner under its own name", async () => {
     const ref = { type: "ref/prompt", name: "b__review" } as const;
-    expect(await completion?.complete({ ref, ...argument("lang") }, context)).toMatchObject({
+    expect(await complete(composite, { ref, ...argument("lang") })).toMatchObject({
       values: ["b-x"],
     });
   });
 
   test("is asked of the first that knows the template", async () => {
     const ref = { type: "ref/resource", uri: "b:{id}" } as const;
-    expect(await completion?.complete({ ref, ...argument("id") }, context)).toMatchObject({
+    expect(await complete(composite, { ref, ...argument("id") })).toMatchObject({
       values: ["b-x"],
     });
   });
@@ -190,7 +193,7 @@ describe("completion in a composite", () => {
     { type: "ref/prompt", name: "none__review" } as const,
     { type: "ref/resource", uri: "c:{id}" } as const,
   ])("of something unknown is refused: %j", async (ref) => {
-    const completed = completion?.complete({ ref, ...argument("id") }, context);
+    const completed = complete(composite, { ref, ...argument("id") });
     await expect(completed).rejects.toMatchObject({
       code: expect.stringMatching(/^(provider\.not_found|rpc\.invalid_params)$/) as string,
     });

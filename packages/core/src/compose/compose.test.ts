@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { callTool, listTools } from "../../../../test/support/use-provider.ts";
 import { createRegistry, type Registry } from "../../../server/src/registry/registry.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { NotFoundError, RpcError } from "../errors/index.ts";
@@ -7,8 +8,9 @@ import { RawJson } from "../json/raw.ts";
 import type { Tool } from "../mcp/types.ts";
 import { createCallContext } from "../provider/context.ts";
 import type { ListedItem } from "../provider/filters.ts";
+import { emptyListing, Listing } from "../provider/listing.ts";
 import { withMiddleware } from "../provider/middleware.ts";
-import type { OldChange, OldProvider, ToolOutcome } from "../provider/old.ts";
+import type { Change, Provider, Outcome } from "../provider/provider.ts";
 import { compose, type ComposeOptions } from "./compose.ts";
 
 const context = createCallContext();
@@ -18,19 +20,23 @@ const tool = (name: string): Tool => ({ name, inputSchema: { type: "object" } })
 function createProvider(...names: readonly string[]) {
   const state = {
     tools: names.map(tool) as readonly Tool[],
+    listing: new Listing<Tool>([]),
     error: undefined as Error | undefined,
     lists: 0,
   };
-  const provider: OldProvider = {
-    listTools: async () => {
+  const provider: Provider = {
+    list: async (part) => {
+      if (part !== "tools") return emptyListing;
       state.lists++;
       if (state.error !== undefined) throw state.error;
-      return state.tools;
+      return (state.listing =
+        state.listing.items === state.tools ? state.listing : new Listing(state.tools)) as never;
     },
-    callTool: async ({ name }) => {
+    call: async ({ name }) => {
       if (!state.tools.some((known) => known.name === name)) throw new NotFoundError("tool", name);
       return { kind: "complete", result: RawJson.fromValue({ content: [], called: name }) };
     },
+    offers: () => ({ serves: () => true }),
   };
   return { provider, state };
 }
@@ -43,13 +49,13 @@ function registryOf(...names: readonly string[]): Registry {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-const namesOf = async (provider: OldProvider, caller?: string): Promise<readonly string[]> =>
-  (await provider.listTools(createCallContext({ caller }))).map(({ name }) => name);
+const namesOf = async (provider: Provider, caller?: string): Promise<readonly string[]> =>
+  (await listTools(provider, createCallContext({ caller }))).map(({ name }) => name);
 
-const call = async (provider: OldProvider, name: string): Promise<ToolOutcome> =>
-  provider.callTool({ name, arguments: RawJson.fromText("{}") }, context);
+const call = async (provider: Provider, name: string): Promise<Outcome> =>
+  callTool(provider, name, {}, context);
 
-async function called(provider: OldProvider, name: string): Promise<unknown> {
+async function called(provider: Provider, name: string): Promise<unknown> {
   const outcome = await call(provider, name);
   const { content } = (outcome.kind === "complete" ? outcome.result.value : {}) as {
     content?: readonly { readonly text: string }[];
@@ -127,7 +133,7 @@ describe("names in a composite", () => {
 
 describe("a name without a namespace", () => {
   const providers = { a: registryOf("run"), b: registryOf("run", "walk") };
-  const composed = (bareNames?: ComposeOptions["bareNames"]): OldProvider =>
+  const composed = (bareNames?: ComposeOptions["bareNames"]): Provider =>
     compose(providers, bareNames === undefined ? {} : { bareNames });
 
   test("is looked up like any other by default, and is not there", async () => {
@@ -155,7 +161,7 @@ describe("a name without a namespace", () => {
 });
 
 describe("a provider that fails to list", () => {
-  function composeWith(bad: OldProvider) {
+  function composeWith(bad: Provider) {
     const errors: [string, unknown][] = [];
     const onListError = (namespace: string, error: unknown): void => void errors.push([namespace, error]);
     return { composite: compose({ bad, good: registryOf("run") }, { onListError }), errors };
@@ -173,9 +179,9 @@ describe("a provider that fails to list", () => {
   test("is listed as it last was", async () => {
     const { provider, state } = createProvider("x", "y");
     const { composite } = composeWith(provider);
-    const before = await composite.listTools(context);
+    const before = await listTools(composite, context);
     state.error = new Error("down");
-    expect(await composite.listTools(context)).toBe(before);
+    expect(await listTools(composite, context)).toBe(before);
     state.error = undefined;
     state.tools = [tool("z")];
     expect(await namesOf(composite)).toEqual(["bad__z", "good__run"]);
@@ -202,14 +208,14 @@ describe("a provider that fails to list", () => {
     state.error = new Error("down");
     const { composite, errors } = composeWith(provider);
     const signal = AbortSignal.abort(new Error("the caller left"));
-    await expect(composite.listTools(createCallContext({ signal }))).rejects.toThrow("the caller left");
+    await expect(listTools(composite, createCallContext({ signal }))).rejects.toThrow("the caller left");
     expect(errors).toEqual([]);
   });
 
   test("by never answering holds up no call to the others", async () => {
-    const stuck: OldProvider = {
+    const stuck: Provider = {
       ...createProvider().provider,
-      listTools: () => createDeferred<never>().promise,
+      list: () => createDeferred<never>().promise,
     };
     expect(await called(compose({ stuck, good: registryOf("run") }), "good__run")).toBe("called run");
   });
@@ -219,8 +225,8 @@ describe("listing", () => {
   test("gives the same frozen array while no provider's list changed", async () => {
     const registry = registryOf("run");
     const composite = compose({ a: registry, b: createProvider("x").provider });
-    const first = await composite.listTools(context);
-    expect(await composite.listTools(context)).toBe(first);
+    const first = await listTools(composite, context);
+    expect(await listTools(composite, context)).toBe(first);
     expect(Object.isFrozen(first)).toBe(true);
     registry.register("walk", {}, () => "");
     expect(await namesOf(composite)).toEqual(["a__run", "a__walk", "b__x"]);
@@ -230,7 +236,7 @@ describe("listing", () => {
     const { provider, state } = createProvider("run");
     const other = createProvider("x");
     const composite = compose({ a: provider, b: other.provider });
-    await composite.listTools(context);
+    await listTools(composite, context);
     for (let i = 0; i < 100; i++) await call(composite, "a__run");
     expect([state.lists, other.state.lists]).toEqual([1, 1]);
   });
@@ -239,7 +245,7 @@ describe("listing", () => {
     const changing = registryOf("run");
     const other = createProvider("x");
     const composite = compose({ a: changing, b: other.provider });
-    await composite.listTools(context);
+    await listTools(composite, context);
     changing.unregister("run");
     await turn();
     await call(composite, "b__x");
@@ -250,7 +256,7 @@ describe("listing", () => {
   test("finds a tool that came later, without having been told", async () => {
     const { provider, state } = createProvider("run");
     const composite = compose({ a: provider });
-    await composite.listTools(context);
+    await listTools(composite, context);
     state.tools = [tool("walk")];
     await expect(call(composite, "a__walk")).resolves.toMatchObject({ kind: "complete" });
   });
@@ -259,11 +265,11 @@ describe("listing", () => {
 describe("changes in a composite", () => {
   test("are those of every provider, until the listener stops", async () => {
     const [a, b] = [registryOf("run"), registryOf("run")];
-    const seen: OldChange[] = [];
+    const seen: Change[] = [];
     const stop = compose({ a, b }).onChange?.((change) => seen.push(change));
     a.unregister("run");
     await turn();
-    expect(seen).toEqual([{ kind: "tools" }]);
+    expect(seen).toEqual([{ part: "tools" }]);
     stop?.();
     b.unregister("run");
     await turn();
@@ -276,11 +282,11 @@ describe("changes in a composite", () => {
 
   test("of two providers at once are one change", async () => {
     const [a, b] = [registryOf("run"), registryOf("run")];
-    const seen: OldChange[] = [];
+    const seen: Change[] = [];
     compose({ a, b }).onChange?.((change) => seen.push(change));
     a.unregister("run");
     b.unregister("run");
     await turn();
-    expect(seen).toEqual([{ kind: "tools" }]);
+    expect(seen).toEqual([{ part: "tools" }]);
   });
 });

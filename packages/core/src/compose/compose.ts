@@ -7,13 +7,10 @@ import {
   type CallerInfo,
   createChanges,
   type Entry,
-  fromFacets,
   type Offers,
-  type OldProvider,
   type Operation,
   type Outcome,
   type Provider,
-  withFacets,
 } from "../provider/index.ts";
 import { Catalog } from "./catalog.ts";
 import { createComposition } from "./composition.ts";
@@ -38,7 +35,7 @@ export interface ComposeOptions extends Partial<Naming> {
 const optionKeys: KeysOf<ComposeOptions> = keys("separator maxLength bareNames onListError");
 
 /** Several providers as one. Made by {@link compose}. */
-export interface Composite extends OldProvider {
+export interface Composite extends Provider {
   readonly namespaces: readonly string[];
 }
 
@@ -50,7 +47,7 @@ export interface Composite extends OldProvider {
  * const all = compose({ github: upstream, local: registry });
  */
 export function compose(
-  providers: { readonly [namespace: string]: OldProvider | Provider },
+  providers: { readonly [namespace: string]: Provider },
   options: ComposeOptions = {},
 ): Composite {
   assertKnownKeys("compose", options, optionKeys);
@@ -61,7 +58,7 @@ export function compose(
   assertNamespaces(namespaces, naming);
   // Each caller has an edition of its own: providers may list other things for each.
   const catalog = new Catalog({ kindOf: ({ caller }) => caller, separator: () => separator });
-  const all = Object.values(providers).map(fromFacets);
+  const all = Object.values(providers);
   catalog.members = namespaces.map((name, index) =>
     toMember(name, all[index] as Provider, naming, { onListError, onChanged: () => catalog.outdated() }),
   );
@@ -114,7 +111,7 @@ export function compose(
     offers,
     ...(isHeard && onChange !== undefined ? { onChange } : {}),
   };
-  return Object.assign(withFacets(composite), { namespaces });
+  return Object.assign(composite, { namespaces });
 }
 
 /** What several providers offer together. Opened methods have no owner among them. */

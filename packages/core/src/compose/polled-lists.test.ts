@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
 import type { Tool } from "../mcp/types.ts";
-import { fromFacets } from "../provider/adapters.ts";
 import { type CallContext, createCallContext } from "../provider/context.ts";
-import type { OldProvider } from "../provider/old.ts";
+import { Listing } from "../provider/listing.ts";
+import type { Provider } from "../provider/provider.ts";
 import { createPolledLists } from "./polled-lists.ts";
 
 const by = (caller: string): CallContext => createCallContext({ caller });
@@ -13,16 +13,16 @@ const toolNamed = (name: string): Tool => ({ name, inputSchema: { type: "object"
 function unsteady() {
   const state: { error: Error | undefined } = { error: undefined };
   const errors: unknown[] = [];
-  const provider: OldProvider = {
+  const provider: Provider = {
     ...createRegistry(),
-    listTools: async ({ caller }) => {
+    list: async (_, { caller }) => {
       if (state.error !== undefined) throw state.error;
-      return [toolNamed(`for ${caller ?? "all"}`)];
+      return new Listing([toolNamed(`for ${caller ?? "all"}`)]) as Listing<never>;
     },
   };
   const lists = createPolledLists({
     name: "a",
-    provider: fromFacets(provider),
+    provider,
     onListError: (name, error) => void errors.push(name, error),
     onChanged: () => {},
   });
@@ -75,7 +75,7 @@ test("a provider that answers at once is listed at once, and only a new list is 
   let changes = 0;
   const options = {
     name: "a",
-    provider: fromFacets(registry),
+    provider: registry,
     onListError: () => {},
     onChanged: () => void changes++,
   };

@@ -7,7 +7,7 @@ import {
   type Sampled,
   type Question,
 } from "../mcp/index.ts";
-import type { InputRequired, Round } from "./old.ts";
+import type { InputRequired, Round } from "./provider.ts";
 
 /**
  * Ends a round: the caller is asked, and the handler runs again from its start with the answers. Everything the next

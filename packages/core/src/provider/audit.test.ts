@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { FakePipe, type Reaction } from "../../../../test/support/fake-pipe.ts";
 import { modernScript, text } from "../../../../test/support/fake-script.ts";
+import { callTool } from "../../../../test/support/use-provider.ts";
 import type { Client } from "../../../client/src/client/client.ts";
 import { connect, type ConnectOptions } from "../../../client/src/client/connect.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
@@ -119,7 +120,7 @@ describe("each call leaves one record", () => {
     const { client, records } = await meet(() => good);
     const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     const context = createCallContext({ caller: "grace", meta: RawJson.fromValue({ traceparent: trace }) });
-    await client.callTool({ name: "measure", arguments: RawJson.fromText("{}") }, context);
+    await callTool(client, "measure", {}, context);
     expect(records).toMatchObject([{ caller: "grace", trace, outcome: "ok" }]);
   });
 });

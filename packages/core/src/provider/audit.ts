@@ -10,7 +10,7 @@ import {
 } from "../async/index.ts";
 import type { Delivery } from "../errors/index.ts";
 import type { RawJson } from "../json/index.ts";
-import type { CallKind } from "./old.ts";
+import type { CallKind } from "../mcp/index.ts";
 
 /** One call, as it is written down. */
 export interface AuditRecord {

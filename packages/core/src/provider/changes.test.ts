@@ -1,58 +1,69 @@
 import { expect, test } from "vitest";
-import { createChangeSource } from "./changes.ts";
-import type { OldChange } from "./old.ts";
+import { createChanges, createWatches } from "./changes.ts";
+import { createCallContext } from "./context.ts";
+import type { Change, Notice } from "./provider.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test("several changes of one kind in one turn are reported once, those of another turn again", async () => {
-  const source = createChangeSource();
-  const seen: OldChange[] = [];
+  const source = createChanges();
+  const seen: Change[] = [];
   source.onChange((change) => seen.push(change));
-  source.report({ kind: "tools" });
-  source.report({ kind: "prompts" });
-  source.report({ kind: "tools" });
+  source.report({ part: "tools" });
+  source.report({ part: "prompts" });
+  source.report({ part: "tools" });
   expect(seen).toEqual([]);
   await turn();
-  expect(seen).toEqual([{ kind: "tools" }, { kind: "prompts" }]);
-  source.report({ kind: "tools" });
+  expect(seen).toEqual([{ part: "tools" }, { part: "prompts" }]);
+  source.report({ part: "tools" });
   await turn();
   expect(seen).toHaveLength(3);
 });
 
-test("changes of different resources are different changes", async () => {
-  const source = createChangeSource();
-  const seen: OldChange[] = [];
-  source.onChange((change) => seen.push(change));
-  for (const uri of ["a:1", "a:2", "a:1"]) source.report({ kind: "resource", uri });
+test("updates of different resources are different, those of one in one turn are told once", async () => {
+  const watches = createWatches();
+  const seen: Notice[] = [];
+  for (const uri of ["a:1", "a:2"]) watches.add(uri, createCallContext(), (notice) => seen.push(notice));
+  for (const uri of ["a:1", "a:2", "a:1"]) watches.report(uri);
   await turn();
   expect(seen).toEqual([
-    { kind: "resource", uri: "a:1" },
-    { kind: "resource", uri: "a:2" },
+    { kind: "updated", uri: "a:1" },
+    { kind: "updated", uri: "a:2" },
   ]);
 });
 
+test("changes for different callers are different changes", async () => {
+  const source = createChanges();
+  const seen: Change[] = [];
+  source.onChange((change) => seen.push(change));
+  const isForAda = (): boolean => true;
+  for (const isFor of [isForAda, undefined, isForAda]) source.report({ part: "tools", isFor });
+  await turn();
+  expect(seen).toHaveLength(2);
+});
+
 test("a listener hears nothing after it stopped, and nothing from before it came", async () => {
-  const source = createChangeSource();
-  const [early, late]: [OldChange[], OldChange[]] = [[], []];
+  const source = createChanges();
+  const [early, late]: [Change[], Change[]] = [[], []];
   const stop = source.onChange((change) => early.push(change));
-  source.report({ kind: "tools" });
+  source.report({ part: "tools" });
   await turn();
   stop();
   stop();
-  source.report({ kind: "prompts" });
+  source.report({ part: "prompts" });
   source.onChange((change) => late.push(change));
   await turn();
-  expect([early, late]).toEqual([[{ kind: "tools" }], []]);
+  expect([early, late]).toEqual([[{ part: "tools" }], []]);
 });
 
 test("one function listening twice hears until both have stopped", async () => {
-  const source = createChangeSource();
-  const seen: OldChange[] = [];
-  const listener = (change: OldChange): void => void seen.push(change);
+  const source = createChanges();
+  const seen: Change[] = [];
+  const listener = (change: Change): void => void seen.push(change);
   const stop = source.onChange(listener);
   source.onChange(listener);
   stop();
-  source.report({ kind: "tools" });
+  source.report({ part: "tools" });
   await turn();
-  expect(seen).toEqual([{ kind: "tools" }]);
+  expect(seen).toEqual([{ part: "tools" }]);
 });

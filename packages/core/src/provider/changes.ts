@@ -1,9 +1,8 @@
 import type { CallContext } from "./context.ts";
-import type { OldChange } from "./old.ts";
 import type { Change, Notice } from "./provider.ts";
 
 /** Where changes are reported and listened to. */
-export interface ChangeSource<C = OldChange> {
+export interface ChangeSource<C> {
   /** Reports a change, soon: several of one kind in the same turn of the event loop are reported once. */
   report(change: C): void;
   onChange(listener: (change: C) => void): () => void;
@@ -12,15 +11,6 @@ export interface ChangeSource<C = OldChange> {
 /** A source of changes of lists, without listeners. */
 export function createChanges(): ChangeSource<Change> {
   return createSource(({ part, origin, isFor }) => JSON.stringify([part, origin, isFor && numberOf(isFor)]));
-}
-
-/** A source of changes without listeners. */
-export function createChangeSource(): ChangeSource {
-  return createSource((change) => {
-    const { kind, origin, connection } = change;
-    const uri = kind === "resource" ? change.uri : undefined;
-    return JSON.stringify([kind, uri, origin, connection && numberOf(connection)]);
-  });
 }
 
 /** A source without listeners. What has the same key is one. */

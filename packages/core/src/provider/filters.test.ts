@@ -1,28 +1,30 @@
 import { expect, test } from "vitest";
+import { readResource } from "../../../../test/support/use-provider.ts";
 import { RawJson } from "../json/raw.ts";
-import { fromFacets } from "./adapters.ts";
+import type { Part } from "../mcp/methods.ts";
 import { createCallContext } from "./context.ts";
-import { emptyListing } from "./listing.ts";
+import { emptyListing, Listing } from "./listing.ts";
 import { type Middleware, withMiddleware } from "./middleware.ts";
-import type { OldProvider } from "./old.ts";
 import { createOperation } from "./operation.ts";
 import type { Provider } from "./provider.ts";
 
 /** A server on a file system that does not tell upper from lower case: it reads whatever it is asked for. */
-function createFiles(): OldProvider {
+function createFiles(): Provider {
   const uris = ["file:///open", "file:///Secret", "note://secret", "note://Secret"];
+  const templates = ["vault://Keys/{id}", "day://{day}"];
+  const lists: Partial<Record<Part, Listing<never>>> = {
+    resources: new Listing(uris.map((uri) => ({ uri, name: uri }))) as Listing<never>,
+    templates: new Listing(
+      templates.map((uriTemplate) => ({ uriTemplate, name: uriTemplate })),
+    ) as Listing<never>,
+  };
   return {
-    listTools: () => [],
-    callTool: () => Promise.reject(new Error("no tools")),
-    resources: {
-      listResources: async () => uris.map((uri) => ({ uri, name: uri })),
-      listTemplates: async () =>
-        ["vault://Keys/{id}", "day://{day}"].map((uriTemplate) => ({ uriTemplate, name: uriTemplate })),
-      readResource: async ({ uri }) => ({
-        kind: "complete",
-        result: RawJson.fromValue({ contents: [{ uri, text: uri.toLowerCase() }] }),
-      }),
-    },
+    list: async (part) => lists[part] ?? emptyListing,
+    call: async ({ name: uri }) => ({
+      kind: "complete",
+      result: RawJson.fromValue({ contents: [{ uri, text: uri.toLowerCase() }] }),
+    }),
+    offers: () => ({ serves: () => true }),
   };
 }
 
@@ -30,9 +32,9 @@ test("a resource that a filter leaves out cannot be read in another case", async
   const middleware: Middleware = {
     filterTools: (items) => items.filter((item) => !/file:.*secret|vault/i.test(JSON.stringify(item))),
   };
-  const { resources } = withMiddleware(createFiles(), [middleware]);
+  const files = withMiddleware(createFiles(), [middleware]);
   const read = async (uri: string): Promise<string> => {
-    const outcome = await resources!.readResource({ uri }, createCallContext());
+    const outcome = await readResource(files, uri);
     return outcome.kind === "complete" ? outcome.result.text : outcome.kind;
   };
   for (const uri of [
@@ -51,10 +53,10 @@ test("a resource that a filter leaves out cannot be read in another case", async
 });
 
 test("a resource can be read when another that differs only in case is left out", async () => {
-  const { resources } = withMiddleware(createFiles(), [
+  const files = withMiddleware(createFiles(), [
     { filterTools: (items) => items.filter((item) => !("uri" in item && item.uri === "note://secret")) },
   ]);
-  const read = async (uri: string): Promise<unknown> => resources!.readResource({ uri }, createCallContext());
+  const read = async (uri: string): Promise<unknown> => readResource(files, uri);
   await expect(read("note://Secret")).resolves.toMatchObject({ kind: "complete" });
   for (const uri of ["note://secret", "note://SECRET"]) await expect(read(uri)).rejects.toThrow("not found");
 });
@@ -75,7 +77,7 @@ test("a hook that only describes things reaches the children of a folder, and sk
     filterTools: (items) =>
       items.map((item) => (item.name === "secret" ? { ...item, name: "[redacted]" } : item)),
   };
-  const provider = fromFacets(withMiddleware(inner, [hiding]));
+  const provider = withMiddleware(inner, [hiding]);
   const call = async (method: string): Promise<unknown> => {
     const outcome = await provider.call(createOperation(method, uri), createCallContext());
     return outcome.kind === "complete" ? outcome.result.value : outcome.kind;

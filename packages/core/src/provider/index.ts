@@ -1,11 +1,9 @@
-export { covers, fromFacets, fromTaskState, replaceProvider, toTaskState, withFacets } from "./adapters.ts";
 export { type AnswerReader, inputRequired, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 export { type Audit, type AuditOptions, type AuditRecord, type AuditSink, createAudit } from "./audit.ts";
 export { bounded, describeEnd, toTrace } from "./call-end.ts";
 export {
   type ChangeSource,
   createChanges,
-  createChangeSource,
   createSource,
   createWatches,
   levelsOf,
@@ -39,32 +37,11 @@ export type { ListedItem } from "./filters.ts";
 export {
   type CallChanges,
   type CallEnd,
-  createGuarded,
   latest,
   type Middleware,
   type MiddlewareOptions,
   withMiddleware,
 } from "./middleware.ts";
-export type {
-  Answers,
-  CallKind,
-  OldChange,
-  CompletionProvider,
-  CompletionRequest,
-  CallerInfo,
-  InputRequired,
-  MethodProvider,
-  OldOutcome,
-  PromptProvider,
-  PromptRequest,
-  OldProvider,
-  ResourceProvider,
-  ResourceRequest,
-  Round,
-  SkillProvider,
-  ToolCall,
-  ToolOutcome,
-} from "./old.ts";
 export { emptyListing, Listing, mapListings } from "./listing.ts";
 export {
   type Completion,
@@ -80,16 +57,20 @@ export {
   toParams,
 } from "./operation.ts";
 export type {
+  Answers,
+  CallerInfo,
   Change,
   Entry,
+  InputRequired,
   Notice,
   Offers,
   Operation,
   Outcome,
   Provider,
+  Round,
   Target,
   Task,
+  TaskOutcome,
 } from "./provider.ts";
-export { hasEnded, type TaskOutcome, type TaskProgress, type TaskProvider, type TaskState } from "./task.ts";
 export { foldCase, spellingsOf } from "./uri-spellings.ts";
 export { type Names, renameAt, renameOutcome, withNames } from "./with-names.ts";

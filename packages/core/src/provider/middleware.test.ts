@@ -1,18 +1,17 @@
 import { beforeAll, describe, expect, test, vi } from "vitest";
+import { callTool, listTools, toProvider } from "../../../../test/support/use-provider.ts";
 import { createPromptRegistry } from "../../../server/src/registry/prompts.ts";
 import { createRegistry, type Registry } from "../../../server/src/registry/registry.ts";
 import { anyone } from "../compose/catalog.ts";
 import { NotFoundError, RpcError, ToolError } from "../errors/index.ts";
 import { RawJson } from "../json/raw.ts";
 import { elicit } from "../mcp/question.ts";
-import { fromFacets } from "./adapters.ts";
 import { inputRequired } from "./ask.ts";
 import { text } from "./content.ts";
 import { createCallContext } from "./context.ts";
 import type { ListedItem } from "./filters.ts";
-import { type CallEnd, createGuarded, type Middleware, withMiddleware } from "./middleware.ts";
-import type { OldProvider } from "./old.ts";
-import type { Change } from "./provider.ts";
+import { type CallEnd, latest, type Middleware, withMiddleware } from "./middleware.ts";
+import type { Change, Provider } from "./provider.ts";
 
 const context = createCallContext();
 
@@ -32,16 +31,8 @@ function createTools(calls: string[] = []): Registry {
   return registry;
 }
 
-async function call(
-  provider: OldProvider,
-  name: string,
-  args: object = {},
-  caller?: string,
-): Promise<unknown> {
-  const outcome = await provider.callTool(
-    { name, arguments: RawJson.fromValue(args) },
-    createCallContext({ caller }),
-  );
+async function call(provider: Provider, name: string, args: object = {}, caller?: string): Promise<unknown> {
+  const outcome = await callTool(provider, name, args, createCallContext({ caller }));
   return outcome.kind === "complete" ? outcome.result.value : outcome;
 }
 
@@ -75,7 +66,7 @@ describe("the order of middlewares", () => {
   test("is the order of declaration for filters too", async () => {
     const log: string[] = [];
     const provider = withMiddleware(createTools(), [recording("m1", log), recording("m2", log)]);
-    await provider.listTools(context);
+    await listTools(provider, context);
     expect(log).toEqual(["filter m1", "filter m2"]);
   });
 
@@ -89,7 +80,7 @@ describe("the order of middlewares", () => {
   test("of none leaves the provider as it was", async () => {
     const registry = createTools();
     const provider = withMiddleware(registry, []);
-    expect(await provider.listTools(context)).toBe(await registry.listTools(context));
+    expect(await listTools(provider, context)).toBe(await listTools(registry, context));
     expect(await call(provider, "open", { a: 1 })).toEqual(saying('open {"a":1}'));
   });
 });
@@ -99,7 +90,7 @@ describe("filterTools", () => {
     const calls: string[] = [];
     const filter: Middleware = { filterTools: async (tools) => without("secret")(tools) };
     const provider = withMiddleware(createTools(calls), [filter]);
-    expect((await provider.listTools(context)).map(({ name }) => name)).not.toContain("secret");
+    expect((await listTools(provider, context)).map(({ name }) => name)).not.toContain("secret");
     await expect(call(provider, "secret")).rejects.toEqual(new NotFoundError("tool", "secret"));
     expect(calls).toEqual([]);
     expect(await call(provider, "open")).toEqual(saying("open {}"));
@@ -151,17 +142,17 @@ describe("filterTools", () => {
   test("gives the same array while it leaves the same tools", async () => {
     const registry = createTools();
     const provider = withMiddleware(registry, [filter]);
-    const first = await provider.listTools(context);
-    expect(await provider.listTools(context)).toBe(first);
+    const first = await listTools(provider, context);
+    expect(await listTools(provider, context)).toBe(first);
     expect(Object.isFrozen(first)).toBe(true);
     registry.unregister("other");
-    expect((await provider.listTools(context)).map(({ name }) => name)).toEqual(["open", "ask", "refuse"]);
+    expect((await listTools(provider, context)).map(({ name }) => name)).toEqual(["open", "ask", "refuse"]);
   });
 
   test("that returns nothing shows nothing", async () => {
     const forgetful = { filterTools: () => undefined } as unknown as Middleware;
     const provider = withMiddleware(createTools(), [forgetful]);
-    await expect(provider.listTools(context)).rejects.toBeInstanceOf(TypeError);
+    await expect(listTools(provider, context)).rejects.toBeInstanceOf(TypeError);
     await expect(call(provider, "open")).rejects.toBeInstanceOf(TypeError);
   });
 
@@ -169,7 +160,7 @@ describe("filterTools", () => {
     const describe: Middleware = {
       filterTools: (tools) => tools.map((tool) => ({ ...tool, description: "Mine" })),
     };
-    const [tool] = await withMiddleware(createTools(), [describe]).listTools(context);
+    const [tool] = await listTools(withMiddleware(createTools(), [describe]), context);
     expect(tool).toMatchObject({ name: "open", description: "Mine" });
   });
 });
@@ -264,7 +255,7 @@ describe("afterCall", () => {
 test("what a provider has besides tools is there, and what it lacks is not", async () => {
   const prompts = createPromptRegistry();
   const registry = createRegistry({ prompts, cacheHints: { ttlMs: 5, cacheScope: "public" } });
-  const provider = fromFacets(withMiddleware(registry, [{}]));
+  const provider = withMiddleware(registry, [{}]);
   const { serves } = provider.offers(anyone);
   expect(["prompts/get", "resources/read", "completion/complete"].map(serves)).toEqual([true, false, false]);
   expect(await provider.list("prompts", context)).toMatchObject({
@@ -280,7 +271,7 @@ test("what a provider has besides tools is there, and what it lacks is not", asy
 
 test("a filter that depends on the caller is not advertised as the same list for everyone", async () => {
   const registry = createRegistry({ cacheHints: { ttlMs: 5, cacheScope: "public" } });
-  const filtered = fromFacets(withMiddleware(registry, [{ filterTools: (tools) => tools }]));
+  const filtered = withMiddleware(registry, [{ filterTools: (tools) => tools }]);
   const { hints } = await filtered.list("tools", context);
   expect(hints).toEqual({ ttlMs: 5, cacheScope: "private" });
 });
@@ -293,7 +284,7 @@ describe("what nobody waits for", () => {
 
   // The first check of arguments in a process waits for the engine.
   beforeAll(async () => {
-    const call = (): unknown => registry.callTool({ name: "open", arguments: args }, context);
+    const call = (): unknown => callTool(registry, "open", args, context);
     await vi.waitUntil(() => !(call() instanceof Promise), { timeout: 90_000 });
   });
 
@@ -304,8 +295,8 @@ describe("what nobody waits for", () => {
     ["a filter and hooks that rename", [filter, passive, renaming("open", "other")]],
   ])("is answered at once with %s", (_, middlewares) => {
     const provider = withMiddleware(registry, middlewares);
-    expect(provider.listTools(context)).toBeInstanceOf(Array);
-    expect(provider.callTool({ name: "open", arguments: args }, context)).toMatchObject({ kind: "complete" });
+    expect(listTools(provider, context)).toBeInstanceOf(Array);
+    expect(callTool(provider, "open", args, context)).toMatchObject({ kind: "complete" });
   });
 
   test.each<[string, string, readonly Middleware[]]>([
@@ -322,10 +313,7 @@ describe("what nobody waits for", () => {
       ],
     ],
   ])("is rejected, not thrown: %s", async (_, message, middlewares) => {
-    const outcome = withMiddleware(registry, middlewares).callTool(
-      { name: "secret", arguments: args },
-      context,
-    );
+    const outcome = callTool(withMiddleware(registry, middlewares), "secret", args, context);
     expect(outcome).toBeInstanceOf(Promise);
     await expect(outcome).rejects.toThrow(message);
   });
@@ -341,7 +329,7 @@ test("hooks may answer with promises of another kind", async () => {
     afterCall: (made, end) => (ends.push(`${made.name} ${end.kind}`), thenable(end)),
   };
   const provider = withMiddleware(createTools(), [foreign]);
-  expect((await provider.listTools(context)).map(({ name }) => name)).not.toContain("secret");
+  expect((await listTools(provider, context)).map(({ name }) => name)).not.toContain("secret");
   expect(await call(provider, "open")).toEqual(saying("other {}"));
   await expect(call(provider, "secret")).rejects.toBeInstanceOf(NotFoundError);
   expect(ends).toEqual(["other complete"]);
@@ -355,19 +343,22 @@ test("a call in a long list that did not change looks at one name, not at all of
   });
   const frozen = Object.freeze(tools);
   const done = { kind: "complete", result: RawJson.fromText("{}") } as const;
-  const provider = withMiddleware({ listTools: () => frozen, callTool: () => done }, [
-    { filterTools: (given) => given },
-  ]);
+  const provider = withMiddleware(
+    toProvider(frozen, () => done),
+    [{ filterTools: (given) => given }],
+  );
   for (let times = 0; times < 10; times++)
-    expect(provider.callTool({ name: "t999", arguments: done.result }, context)).toBe(done);
+    expect(callTool(provider, "t999", done.result, context)).toBe(done);
   expect(looks).toBe(1000);
 });
 
 test("tasks pass middleware, also those of a tool that is registered later", () => {
   const registry = createRegistry();
   const provider = withMiddleware(registry, [{}]);
-  expect(provider.tasks).toBeUndefined();
+  const current = latest(() => provider);
+  const hasTasks = (): readonly boolean[] =>
+    [provider, current].map((each) => each.offers(anyone).serves("tasks/get"));
+  expect(hasTasks()).toEqual([false, false]);
   registry.register("long", { task: "optional" }, () => "secret");
-  expect(provider.tasks).toBeDefined();
-  expect(createGuarded(registry, [{}]).provider.tasks).toBeDefined();
+  expect(hasTasks()).toEqual([true, true]);
 });

@@ -13,11 +13,9 @@ import { NotFoundError, RpcError, ToolError } from "../errors/index.ts";
 import { RawJson } from "../json/index.ts";
 import type { Items, Part } from "../mcp/index.ts";
 import { keys, type KeysOf, nearest } from "../options/index.ts";
-import { fromFacets, withFacets } from "./adapters.ts";
 import { failure } from "./content.ts";
 import type { CallContext } from "./context.ts";
 import { Filters, type ListedItem } from "./filters.ts";
-import type { OldProvider } from "./old.ts";
 import { createOperation, findIn, thingOf } from "./operation.ts";
 import type { Entry, Notice, Operation, Outcome, Provider, Task } from "./provider.ts";
 import {
@@ -90,12 +88,12 @@ export interface MiddlewareOptions {
  * const guarded = withMiddleware(registry, [{ filterTools: (tools) => tools.filter((tool) => tool.name !== "drop") }]);
  */
 export function withMiddleware(
-  provider: OldProvider | Provider,
+  provider: Provider,
   middlewares: readonly Middleware[],
   options: MiddlewareOptions = {},
-): OldProvider {
+): Provider {
   assertMiddlewares(middlewares);
-  return withFacets(guard(fromFacets(provider), [...middlewares], options.clock ?? systemClock));
+  return guard(provider, [...middlewares], options.clock ?? systemClock);
 }
 
 /** Makes an operation at the end of the chain. */
@@ -382,26 +380,5 @@ export function latest(current: () => Provider): Provider {
     ...(onChange === undefined
       ? {}
       : { onChange: (listener) => current().onChange?.(listener) ?? (() => {}) }),
-  };
-}
-
-/** A provider whose middleware may be replaced while it is used. */
-interface Guarded {
-  readonly provider: OldProvider;
-  replace(middlewares: readonly Middleware[]): void;
-}
-
-/** Like {@link withMiddleware}, with middleware that may be replaced. Whatever `around` puts around it is made anew with it. */
-export function createGuarded(
-  base: OldProvider | Provider,
-  middlewares: readonly Middleware[],
-  around: (provider: OldProvider) => OldProvider = (provider) => provider,
-): Guarded {
-  let guarded = fromFacets(around(withMiddleware(base, middlewares)));
-  return {
-    provider: withFacets(latest(() => guarded)),
-    replace: (next) => {
-      guarded = fromFacets(around(withMiddleware(base, next)));
-    },
   };
 }

@@ -88,6 +88,9 @@ export type Outcome = (
   readonly task?: Task | undefined;
 };
 
+/** The outcome of something that is or became a task. */
+export type TaskOutcome = Outcome & { readonly task: Task };
+
 /** Something in a list, and whose it is. */
 export interface Entry<Item> {
   /** The listed name or URI, which may differ from the one that was asked for. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { InputRequired } from "../../../core/src/provider/old.ts";
+import type { InputRequired } from "../../../core/src/provider/provider.ts";
 import { isParkedState } from "./parking.ts";
 import { unwrapState, wrapState } from "./wrapped-state.ts";
 

@@ -1,7 +1,7 @@
 import { type Client, connect, type ConnectOptions } from "@junctor/client";
 import { type Clock, sleep, waitFor, createDeferred } from "@junctor/core/async";
 import { ClosedError, ConnectError, StoreError } from "@junctor/core/errors";
-import { replaceProvider } from "@junctor/core/provider";
+import type { Outcome } from "@junctor/core/provider";
 import { markRemote } from "./connection-server.ts";
 import type { HeldLease, Membership, Replica } from "./membership.ts";
 import type { Trunk } from "./trunk.ts";
@@ -113,6 +113,7 @@ export class ServerPlacement {
         return refusal === undefined ? call(...given) : Promise.reject(refusal);
       }) as Call;
     const own = {
+      call: guarded((...made: Parameters<Client["call"]>) => client.call(...made) as Promise<Outcome>),
       callTool: guarded((...call: Parameters<Client["callTool"]>) => client.callTool(...call)),
       get callLegacyTask() {
         return client.callLegacyTask && guarded(client.callLegacyTask);
@@ -121,12 +122,7 @@ export class ServerPlacement {
       [Symbol.asyncDispose]: close,
     };
     // Everything else is the client's own, its getters included.
-    return replaceProvider(Object.setPrototypeOf(own, client) as Client, client, ({ call }) => ({
-      call: (operation, context) => {
-        const refusal = owned.refusal();
-        return refusal === undefined ? call(operation, context) : Promise.reject(refusal);
-      },
-    }));
+    return Object.setPrototypeOf(own, client) as Client;
   }
 }
 

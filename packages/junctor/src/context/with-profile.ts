@@ -4,11 +4,9 @@ import { keyOf, type Tool, withMembers } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
 import {
   findIn,
-  fromFacets,
   type Listing,
   mapListings,
   type Middleware,
-  type OldProvider,
   type Provider,
   withMiddleware,
   withNames,
@@ -35,13 +33,11 @@ const optionKeys: KeysOf<ProfileOptions> = keys("allow deny rename pin");
  * @example
  * const reading = withProfile(provider, { allow: ["github__get_*"], rename: { github__get_issue: "issue" } });
  */
-export function withProfile(given: OldProvider | Provider, options: ProfileOptions): Provider {
+export function withProfile(given: Provider, options: ProfileOptions): Provider {
   assertKnownKeys("withProfile", options, optionKeys);
   const { allow, deny, rename = {}, pin = [] } = options;
   const isNarrow = allow !== undefined || (deny ?? []).length > 0;
-  const narrow = fromFacets(
-    isNarrow ? withMiddleware(given, [createFilter(createGlobs(allow, deny))]) : given,
-  );
+  const narrow = isNarrow ? withMiddleware(given, [createFilter(createGlobs(allow, deny))]) : given;
   const isSame = Object.keys(rename).length === 0 && pin.length === 0;
   return isSame ? narrow : withToolNames(narrow, new Map(Object.entries(rename)), new Set(pin));
 }

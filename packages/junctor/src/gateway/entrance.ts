@@ -16,7 +16,6 @@ import {
   type ChangeSource,
   type Middleware,
   type CallerInfo,
-  fromFacets,
   latest,
   type Provider,
   withMiddleware,
@@ -117,8 +116,7 @@ export function createEntrance(parts: EntranceParts, options: EntranceOptions): 
   });
   const base = withOpenedMethods(composition, { servers: () => fleet.servers, viewFor });
   const { around = (inner) => withServerCaps(inner, parts, mount) } = options;
-  const guard = (middlewares: readonly Middleware[]): Provider =>
-    around(fromFacets(withMiddleware(base, middlewares)));
+  const guard = (middlewares: readonly Middleware[]): Provider => around(withMiddleware(base, middlewares));
   let guarded = guard(parts.chain().middlewares);
   const provider = wrap(latest(() => guarded));
   const ofServers = (caller: string | undefined, identity?: Caller): string | undefined => {

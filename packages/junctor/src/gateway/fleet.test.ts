@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { createCallContext } from "../../../core/src/provider/context.ts";
-import type { OldChange } from "../../../core/src/provider/old.ts";
-import type { Notice } from "../../../core/src/provider/provider.ts";
+import type { Change, Notice } from "../../../core/src/provider/provider.ts";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
 import { createResourceRegistry } from "../../../server/src/registry/resources.ts";
 import { createGateway } from "./gateway.ts";
@@ -33,7 +32,7 @@ test("a gateway that was closed no longer listens to the providers of this proce
   let listeners = 0;
   const counted = {
     ...registry,
-    onChange: (listener: (change: OldChange) => void) => {
+    onChange: (listener: (change: Change) => void) => {
       listeners++;
       const stop = registry.onChange?.(listener);
       return () => {

@@ -1,6 +1,6 @@
 import { waitFor } from "@junctor/core/async";
 import type { Catalog, Naming } from "@junctor/core/compose";
-import { type Change, fromFacets, type OldProvider, type Provider } from "@junctor/core/provider";
+import type { Change, Provider } from "@junctor/core/provider";
 import { type Links, PerCallerServers } from "../accounts/index.ts";
 import { type ServerConfig, toProcessKey, toUpstreamKey } from "../config/index.ts";
 import type { CallerKinds } from "../policy/index.ts";
@@ -21,7 +21,7 @@ interface FleetOptions extends UpstreamFactoryOptions {
   readonly catalog: Catalog;
   readonly kinds: CallerKinds;
   /** Providers of this process, by name. */
-  readonly local: { readonly [name: string]: OldProvider | Provider };
+  readonly local: { readonly [name: string]: Provider };
   /** Called for each change that callers must hear of. */
   readonly onChange: (change: Change) => void;
   /** Called when a server was listed, also if its lists are the same as before. */
@@ -58,9 +58,7 @@ export class Fleet implements AsyncDisposable {
   constructor(options: FleetOptions) {
     this.#options = options;
     const { local, catalog, log, onChange } = options;
-    const providers = Object.fromEntries(
-      Object.entries(local).map(([name, provider]) => [name, fromFacets(provider)]),
-    );
+    const providers = Object.fromEntries(Object.entries(local).map(([name, provider]) => [name, provider]));
     this.#local = new LocalServers({ providers, catalog, log, onChange });
     this.factory = new UpstreamFactory(options);
     this.perCaller = new PerCallerServers({ ...options, links: options.links, factory: this.factory });

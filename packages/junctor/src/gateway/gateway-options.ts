@@ -2,7 +2,7 @@ import type { CredentialStore } from "@junctor/client";
 import type { Clock } from "@junctor/core/async";
 import type { Seal, Observer, Implementation } from "@junctor/core/mcp";
 import { keys, type KeysOf } from "@junctor/core/options";
-import type { OldProvider, Provider } from "@junctor/core/provider";
+import type { Provider } from "@junctor/core/provider";
 import type { ParkingOptions } from "../bridge/index.ts";
 import type { Cluster } from "../cluster/index.ts";
 import type { Logins } from "../credentials/index.ts";
@@ -14,7 +14,7 @@ import type { OnServer } from "./fleet.ts";
 /** What a gateway made by `createGateway` has beside its config. */
 export interface GatewayOptions {
   /** Providers of this process, by name, as if they were servers; their tools keep their names, up to 64 characters, unless the config says otherwise. */
-  readonly local?: { readonly [name: string]: OldProvider | Provider };
+  readonly local?: { readonly [name: string]: Provider };
   /** Where the gateway writes its log; nowhere by default. */
   readonly log?: GatewayLog;
   /** Seals what callers carry between rounds. Share its secret between replicas. */

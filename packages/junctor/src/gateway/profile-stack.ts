@@ -1,12 +1,5 @@
 import { type Catalog, allowAll, type View } from "@junctor/core/compose";
-import {
-  fromFacets,
-  latest,
-  withMiddleware,
-  type Change,
-  type CallerInfo,
-  type Provider,
-} from "@junctor/core/provider";
+import { latest, withMiddleware, type Change, type CallerInfo, type Provider } from "@junctor/core/provider";
 import type { ProfileConfig } from "../config/index.ts";
 import {
   type CapOf,
@@ -57,7 +50,7 @@ export function createProfileStack(base: Provider, first: ProfileConfig, parts: 
 
 function build(base: Provider, profile: ProfileConfig, parts: ProfileParts): Provider {
   const { name, rename, pin, tools, budget } = profile;
-  const own = (tools: Provider): Provider => fromFacets(withMiddleware(tools, parts.chain().middlewares));
+  const own = (tools: Provider): Provider => withMiddleware(tools, parts.chain().middlewares);
   const named = withProfile(base, { rename, pin });
   const byPublicName = createCaps(parts, profile.maxResultTokens);
   const oldNames = new Map(Object.entries(rename).map(([old, name]) => [name, old]));

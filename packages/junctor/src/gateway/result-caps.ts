@@ -1,5 +1,5 @@
 import { anyone, type Catalog, allowAll } from "@junctor/core/compose";
-import { fromFacets, type Provider, withMiddleware } from "@junctor/core/provider";
+import { type Provider, withMiddleware } from "@junctor/core/provider";
 import type { GatewayConfig, ProfileConfig } from "../config/index.ts";
 import { type CapOf, toCapOf, type BudgetOptions, withBudget } from "../context/index.ts";
 import type { MiddlewareChain } from "./middleware-chain.ts";
@@ -40,7 +40,7 @@ export function createCaps(
 export function withServerCaps(provider: Provider, parts: CapParts, mount?: string): Provider {
   const capOf = createCaps(parts);
   if (capOf === undefined) return provider;
-  const own = (tools: Provider): Provider => fromFacets(withMiddleware(tools, parts.chain().middlewares));
+  const own = (tools: Provider): Provider => withMiddleware(tools, parts.chain().middlewares);
   const profile = mount === undefined ? {} : { profile: mount };
   return withBudget(provider, { maxResultTokens: capOf, ...parts.results, own, ...profile });
 }

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { connect } from "../../../client/src/client/connect.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
-import { fromFacets } from "../../../core/src/provider/adapters.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { emptyListing } from "../../../core/src/provider/listing.ts";
 import { createOperation } from "../../../core/src/provider/operation.ts";
@@ -29,6 +28,6 @@ test("calls of a server with a lock keep the members that we do not know", async
   );
   await using client = await open({});
   const params = RawJson.parse(Buffer.from('{"name":"t","arguments":{},"extra":[1.0]}'));
-  await fromFacets(client).call(createOperation("tools/call", "t", { params }), createCallContext());
+  await client.call(createOperation("tools/call", "t", { params }), createCallContext());
   expect(called[0]?.params?.at("extra")?.text).toBe("[1.0]");
 });

@@ -1,5 +1,4 @@
 import type { Client, ConnectOptions } from "@junctor/client";
-import { replaceProvider } from "@junctor/core/provider";
 import type { Pins } from "./pins.ts";
 
 type Open = (options: ConnectOptions) => Promise<Client>;
@@ -32,6 +31,6 @@ export function withPreparedLists(server: string, open: Open, pins: () => Pins |
       },
     };
     // Everything else is the client's own, its getters included.
-    return replaceProvider(Object.setPrototypeOf(prepared, client) as Client, client);
+    return Object.setPrototypeOf(prepared, client) as Client;
   };
 }

@@ -4,7 +4,7 @@ import { createDeferred } from "../../../core/src/async/deferred.ts";
 import { elicit, type Elicited } from "../../../core/src/mcp/question.ts";
 import type { Revision } from "../../../core/src/mcp/revision.ts";
 import { type AnswerReader, inputRequired } from "../../../core/src/provider/ask.ts";
-import type { InputRequired } from "../../../core/src/provider/old.ts";
+import type { InputRequired } from "../../../core/src/provider/provider.ts";
 import { createPromptRegistry } from "../../../server/src/registry/prompts.ts";
 import { createRegistry, type Registry } from "../../../server/src/registry/registry.ts";
 import { createResourceRegistry } from "../../../server/src/registry/resources.ts";
@@ -138,7 +138,7 @@ describe.each(revisions)("in %s", (revision) => {
     ]);
     expect(seen).toEqual(app.events);
     registry.register("later", {}, () => "");
-    await expect.poll(() => app.changes).toEqual([{ kind: "tools" }]);
+    await expect.poll(() => app.changes).toEqual([{ part: "tools" }]);
   });
 });
 

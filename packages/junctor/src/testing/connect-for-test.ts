@@ -2,14 +2,7 @@ import { type Client, connect, type CallOptions } from "@junctor/client";
 import type { Clock } from "@junctor/core/async";
 import type { Revision, Server } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import type {
-  CallContext,
-  CallEvent,
-  OldChange,
-  OldProvider,
-  Provider,
-  ToolCall,
-} from "@junctor/core/provider";
+import type { CallEvent, Change, Provider } from "@junctor/core/provider";
 import { createServer } from "@junctor/server";
 import { type TestAnswers, type TestQuestion, toHandlers } from "./answers.ts";
 import { failUnanswered } from "./fail-unanswered.ts";
@@ -33,7 +26,7 @@ export interface TestClient extends Client {
   /** All progress and log messages so far, in order. */
   readonly events: readonly CallEvent[];
   /** What the server said has changed so far, such as its list of tools. */
-  readonly changes: readonly OldChange[];
+  readonly changes: readonly Change[];
 }
 
 const optionKeys: KeysOf<TestOptions> = keys("revision answers caller clock");
@@ -50,7 +43,7 @@ const optionKeys: KeysOf<TestOptions> = keys("revision answers caller clock");
  * expect(app.questions).toMatchObject([{ kind: "elicit", params: { message: "Really?" } }]);
  */
 export async function connectForTest(
-  target: OldProvider | Provider | Server,
+  target: Provider | Server,
   options: TestOptions = {},
 ): Promise<TestClient> {
   assertKnownKeys("connectForTest", options, optionKeys);
@@ -58,7 +51,7 @@ export async function connectForTest(
   const time = clock === undefined ? {} : { clock };
   const questions: TestQuestion[] = [];
   const events: CallEvent[] = [];
-  const changes: OldChange[] = [];
+  const changes: Change[] = [];
   const hear = (event: CallEvent): void => void events.push(event);
 
   const server = isServer(target) ? target : createServer(target, { name: "test", version: "0.0.0" }, time);
@@ -83,10 +76,6 @@ export async function connectForTest(
       given.onEvent?.(event);
     },
   });
-  const callTool = (first: string | ToolCall, second?: object, third?: CallOptions): Promise<unknown> =>
-    typeof first === "string"
-      ? client.callTool(first, second, observed(third))
-      : client.callTool(first, second as CallContext);
   const close = async (): Promise<void> => {
     stop?.();
     await client.close();
@@ -98,7 +87,8 @@ export async function connectForTest(
       questions,
       events,
       changes,
-      callTool: callTool as Client["callTool"],
+      callTool: (name: string, args?: object, given?: CallOptions) =>
+        client.callTool(name, args, observed(given)),
       streamTool: (name: string, args?: object, given?: CallOptions) =>
         client.streamTool(name, args, observed(given)),
       close,
@@ -107,6 +97,6 @@ export async function connectForTest(
   ) as TestClient;
 }
 
-function isServer(target: OldProvider | Provider | Server): target is Server {
+function isServer(target: Provider | Server): target is Server {
   return "handle" in target;
 }

@@ -1,11 +1,7 @@
 import type { Client } from "@junctor/client";
-import { fromFacets, type Provider } from "@junctor/core/provider";
+import type { Provider } from "@junctor/core/provider";
 
-const providers = new WeakMap<Client, Provider>();
-
-/** A client as a provider; the same one each time. */
+/** A client as a provider. */
 export function toProvider(client: Client): Provider {
-  let provider = providers.get(client);
-  if (provider === undefined) providers.set(client, (provider = fromFacets(client)));
-  return provider;
+  return client;
 }

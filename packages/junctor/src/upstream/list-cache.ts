@@ -368,7 +368,7 @@ export class ListCache {
       ...this.#listed,
       [part]: isChanged ? items : last,
       faults: "error" in answer ? faults : withFaults(faults, part, client.listFaults),
-      hints: client.cacheHints ?? nothingListed.hints,
+      hints: client.listHints,
       problems: listParts.flatMap((each) => this.#problems.get(each) ?? []),
       isConfirmed: this.#unconfirmed.size === 0,
       areToolsConfirmed: !this.#unconfirmed.has("tools"),

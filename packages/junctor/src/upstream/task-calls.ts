@@ -22,12 +22,11 @@ import {
   type CallEvent,
   createOperation,
   failure,
-  fromTaskState,
   nothing,
   type Operation,
   type Outcome,
   type Provider,
-  toTaskState,
+  type TaskOutcome,
   withContext,
 } from "@junctor/core/provider";
 import type { MemoryTasks, TaskRun } from "@junctor/server/internal";
@@ -155,13 +154,13 @@ async function followToEnd(
   const known = new Set(answered);
   let lastMessage: string | undefined;
   try {
-    const left = await followTask(toTaskState(first), {
-      get: async () => toTaskState(await useTask(followed, "tasks/get", ref, own)),
+    const left = await followTask(first as TaskOutcome, {
+      get: async () => (await useTask(followed, "tasks/get", ref, own)) as TaskOutcome,
       wait: (ms) => sleep(ms, clock, signal),
       isGivenUp: () => signal.aborted,
-      onState: (task) => {
-        taskConnections.noteOutcome(fromTaskState(task));
-        const { message } = task;
+      onState: (outcome) => {
+        taskConnections.noteOutcome(outcome);
+        const { message } = outcome.task;
         if (message !== undefined && message !== lastMessage)
           context.emit({ kind: "progress", message }).catch(() => {});
         lastMessage = message;
@@ -172,7 +171,7 @@ async function followToEnd(
         return missing === undefined ? Promise.resolve(false) : Promise.reject(missingCapability(missing));
       },
     });
-    if (left.status !== "input_required") return toResult(fromTaskState(left), server);
+    if (left.kind !== "input_required") return toResult(left, server);
     // A server over HTTP is the same from each replica. A process is not.
     const state: FollowedState = { followed: ref, answered, at: isHttp ? undefined : here };
     return { kind: "input_required", asks: newAsks(left.asks, known), state, keepsAnswers: false };
@@ -226,7 +225,7 @@ export function hostTask(
   context: CallContext,
   call: (context: CallContext) => Awaitable<Outcome>,
 ): Outcome {
-  const state = hosted.start(context, async (run) => {
+  return hosted.start(context, async (run) => {
     try {
       const outcome = await call(toOwnContext(context, run));
       if (outcome.kind !== "complete") throw new TypeError("A call that is a task asks in its middle");
@@ -236,7 +235,6 @@ export function hostTask(
       throw error instanceof UpstreamError ? toRpcError(error) : error;
     }
   });
-  return fromTaskState(state);
 }
 
 /** The request is over when the work begins: progress becomes the status of the task, questions are those of the task. */

@@ -7,7 +7,6 @@ import { withoutTasks } from "@junctor/core/mcp";
 import {
   type CallContext,
   createOperation,
-  fromTaskState,
   hasTaskEnded,
   type Notice,
   type Operation,
@@ -15,7 +14,7 @@ import {
   type Provider,
   type Target,
   type Task,
-  toTaskState,
+  type TaskOutcome,
   withContext,
 } from "@junctor/core/provider";
 import { fromRemoteTaskId, isRemote, toRemoteTaskId } from "../cluster/index.ts";
@@ -166,13 +165,12 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
       if (others > 0) watching.set(caller, others);
       else watching.delete(caller);
     };
-    void followTask(toTaskState(first), {
-      get: async () => toTaskState(await get()),
+    void followTask(first as TaskOutcome, {
+      get: async () => (await get()) as TaskOutcome,
       wait: (ms) => sleep(Math.max(ms, (watching.get(caller) ?? 0) * lookMs), clock, signal),
       isGivenUp: () => signal.aborted,
       answered: new Set(),
-      onState: (state) => {
-        const outcome = fromTaskState(state);
+      onState: (outcome) => {
         const text = toText(outcome);
         if (text !== lastText) tell(outcome);
         lastText = text;

@@ -1,16 +1,12 @@
 import type { Client, ConnectOptions } from "@junctor/client";
 import { QuestionHabits } from "@junctor/client/internal";
-import { andThen, type Awaitable, type Clock, settled, systemClock } from "@junctor/core/async";
+import { andThen, type Awaitable, type Clock, systemClock } from "@junctor/core/async";
 import { NotFoundError, RpcError, rpcCodes, UpstreamError } from "@junctor/core/errors";
 import type { ListPart } from "@junctor/core/fit";
-import { RawJson } from "@junctor/core/json";
 import { extensionIds, type Items, methods, type Part } from "@junctor/core/mcp";
 import {
-  type Answers,
   type CallContext,
   type CallerInfo,
-  emptyListing,
-  fromTaskState,
   type Listing,
   type Notice,
   type Offers,
@@ -180,7 +176,7 @@ export class Upstream implements Provider, AsyncDisposable {
       },
       isProcess: config.launch.kind === "command",
       connections: this.#taskConnections,
-      hosted: toHome(this.#hosted),
+      hosted: this.#hosted,
       toFailure: (error) => toUpstreamError(config.name, error, hide),
     });
   }
@@ -439,36 +435,3 @@ export const offersAll: Offers = {
   serves: () => true,
   extensions: { [extensionIds.skills]: { directoryRead: true }, [extensionIds.tasks]: {} },
 };
-
-/** Tasks that the gateway hosts, as the provider that has them. */
-function toHome(hosted: MemoryTasks): Provider {
-  return {
-    list: () => emptyListing,
-    call: ({ method, ref = "", arguments: args }, context) => {
-      switch (method) {
-        case "tasks/get":
-          return andThen(settled(hosted.get(ref, context)), fromTaskState);
-        case "tasks/update":
-          return andThen(settled(hosted.update(ref, toAnswers(args), context)), () => taken);
-        case "tasks/cancel":
-          return andThen(settled(hosted.cancel(ref, context)), () => taken);
-        default:
-          throw new NotFoundError("task", ref);
-      }
-    },
-    watch: ({ ref = "" }, context, listener) => {
-      const { watch } = hosted;
-      if (watch === undefined) throw new NotFoundError("task", ref);
-      return watch(ref, context, (state) => listener({ kind: "task", outcome: fromTaskState(state) }));
-    },
-    offers: () => offersAll,
-  };
-}
-
-const taken: Outcome = { kind: "complete", result: RawJson.fromText("{}") };
-
-/** The answers that `tasks/update` brings, by key. */
-function toAnswers(args: RawJson): Answers {
-  const keys = Object.keys(args.value as object);
-  return Object.fromEntries(keys.map((key) => [key, args.at(key) as RawJson]));
-}

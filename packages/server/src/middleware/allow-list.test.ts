@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { callTool, listTools, toProvider } from "../../../../test/support/use-provider.ts";
 import { NotFoundError } from "../../../core/src/errors/index.ts";
-import { RawJson } from "../../../core/src/json/raw.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { withMiddleware } from "../../../core/src/provider/middleware.ts";
-import type { OldProvider } from "../../../core/src/provider/old.ts";
+import type { Provider } from "../../../core/src/provider/provider.ts";
 import { createRegistry, type Registry } from "../registry/registry.ts";
 import { allowTools } from "./allow-list.ts";
 
@@ -15,8 +15,8 @@ function createTools(): Registry {
   return registry;
 }
 
-async function namesOf(provider: OldProvider): Promise<readonly string[]> {
-  return (await provider.listTools(context)).map(({ name }) => name);
+async function namesOf(provider: Provider): Promise<readonly string[]> {
+  return (await listTools(provider, context)).map(({ name }) => name);
 }
 
 describe("allowTools", () => {
@@ -32,8 +32,7 @@ describe("allowTools", () => {
 
   test("is enforced on calls too", async () => {
     const provider = withMiddleware(createTools(), [allowTools({ deny: ["delete_*"] })]);
-    const call = async (name: string): Promise<unknown> =>
-      provider.callTool({ name, arguments: RawJson.fromText("{}") }, context);
+    const call = async (name: string): Promise<unknown> => callTool(provider, name, {}, context);
     await expect(call("delete_all")).rejects.toEqual(new NotFoundError("tool", "delete_all"));
     expect(await call("read")).toMatchObject({ kind: "complete" });
   });
@@ -41,8 +40,8 @@ describe("allowTools", () => {
   test("judges a list that changed anew, and one that did not only once", async () => {
     const registry = createTools();
     const provider = withMiddleware(registry, [allowTools({ allow: ["read*"] })]);
-    const first = await provider.listTools(context);
-    expect(await provider.listTools(context)).toBe(first);
+    const first = await listTools(provider, context);
+    expect(await listTools(provider, context)).toBe(first);
     registry.register("read_more", {}, () => "");
     expect(await namesOf(provider)).toEqual(["read", "read_all", "read_more"]);
   });
@@ -50,7 +49,7 @@ describe("allowTools", () => {
   test("judges a list that can change each time", async () => {
     const inputSchema = { type: "object" };
     const tools = [{ name: "read", inputSchema }];
-    const changing: OldProvider = { ...createTools(), listTools: () => tools };
+    const changing = toProvider(() => tools, createTools().call);
     const provider = withMiddleware(changing, [allowTools({ deny: ["delete"] })]);
     expect(await namesOf(provider)).toEqual(["read"]);
     tools.push({ name: "delete", inputSchema }, { name: "write", inputSchema });

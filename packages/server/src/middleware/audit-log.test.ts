@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { callTool } from "../../../../test/support/use-provider.ts";
 import { RpcError, ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
@@ -8,7 +9,8 @@ import type { AuditRecord } from "../../../core/src/provider/audit.ts";
 import { failure } from "../../../core/src/provider/content.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { type Middleware, withMiddleware } from "../../../core/src/provider/middleware.ts";
-import type { OldProvider } from "../../../core/src/provider/old.ts";
+import { createOperation } from "../../../core/src/provider/operation.ts";
+import type { Provider } from "../../../core/src/provider/provider.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { createRegistry } from "../registry/registry.ts";
 import { allowTools } from "./allow-list.ts";
@@ -45,8 +47,8 @@ function audited(options: Partial<AuditLogOptions> = {}, inner: readonly Middlew
   return { clock, records, provider };
 }
 
-async function call(provider: OldProvider, name: string, args = "{}"): Promise<unknown> {
-  return provider.callTool({ name, arguments: RawJson.fromText(args) }, createCallContext());
+async function call(provider: Provider, name: string, args = "{}"): Promise<unknown> {
+  return callTool(provider, name, RawJson.fromText(args));
 }
 
 describe("auditLog", () => {
@@ -54,7 +56,7 @@ describe("auditLog", () => {
     const { provider, records } = audited({ server: "demo" });
     const meta = RawJson.fromValue({ traceparent: "00-4bf9-00f0-01" });
     const args = RawJson.fromText('{"key":"ü"}');
-    await provider.callTool({ name: "echo", arguments: args }, createCallContext({ caller: "ada", meta }));
+    await callTool(provider, "echo", args, createCallContext({ caller: "ada", meta }));
     expect(records).toEqual([
       {
         time: "2026-01-02T03:04:05.000Z",
@@ -135,8 +137,8 @@ describe("auditLog", () => {
   test("writes no half of a character, and no more of a trace than of a name", async () => {
     const { provider, records } = audited();
     const meta = RawJson.fromValue({ traceparent: "0".repeat(100_000) });
-    const made = { name: `${"x".repeat(255)}😀`, arguments: RawJson.fromText("{}") };
-    await Promise.resolve(provider.callTool(made, createCallContext({ meta }))).catch(() => {});
+    const outcome = callTool(provider, `${"x".repeat(255)}😀`, {}, createCallContext({ meta }));
+    await Promise.resolve(outcome).catch(() => {});
     expect(records).toMatchObject([{ tool: "x".repeat(255), trace: "0".repeat(256) }]);
   });
 
@@ -172,18 +174,18 @@ describe("auditLog", () => {
     await call(provider, "ask");
     const answers = { sure: RawJson.fromValue({ action: "accept", content: {} }) };
     const round = { answers, state: 1 };
-    await provider.callTool({ name: "ask", arguments: RawJson.fromText("{}"), round }, createCallContext());
+    await provider.call(createOperation("tools/call", "ask", { round }), createCallContext());
     expect(records.map(({ outcome }) => outcome)).toEqual(["input_required", "ok"]);
     expect(new Set(records.map((record) => record.call)).size).toBe(2);
   });
 
   test("keeps calls apart that are the very same object", async () => {
     const { provider, records, clock } = audited({}, [limitTime({ ms: 100 })]);
-    const same = { name: "hang", arguments: RawJson.fromText("{}") };
+    const same = createOperation("tools/call", "hang");
     const context = createCallContext();
-    const ended = [Promise.resolve(provider.callTool(same, context)).catch(() => {})];
+    const ended = [Promise.resolve(provider.call(same, context)).catch(() => {})];
     await clock.advance(30);
-    ended.push(Promise.resolve(provider.callTool(same, context)).catch(() => {}));
+    ended.push(Promise.resolve(provider.call(same, context)).catch(() => {}));
     await clock.advance(100);
     await Promise.all(ended);
     expect(records.map(({ durationMs }) => durationMs)).toEqual([100, 100]);
@@ -201,10 +203,7 @@ describe("auditLog", () => {
 
   test("answers at once when its sink does", () => {
     const { provider, records } = audited();
-    const outcome = provider.callTool(
-      { name: "echo", arguments: RawJson.fromText("{}") },
-      createCallContext(),
-    );
+    const outcome = callTool(provider, "echo", {}, createCallContext());
     expect(outcome).toMatchObject({ kind: "complete" });
     expect(records).toHaveLength(1);
   });

@@ -1,27 +1,28 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { jsonText } from "../../../../test/support/arbitrary-json.ts";
+import { callTool, toProvider } from "../../../../test/support/use-provider.ts";
 import { RpcError, ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
 import { withMiddleware } from "../../../core/src/provider/middleware.ts";
-import type { OldOutcome, ToolOutcome } from "../../../core/src/provider/old.ts";
+import type { Outcome } from "../../../core/src/provider/provider.ts";
 import { redact, type RedactOptions } from "./redact.ts";
 
-const call = { name: "t", arguments: RawJson.fromText("{}") };
 const email: RedactOptions = { patterns: ["email"] };
 
 async function end(
-  work: (context: CallContext) => OldOutcome | Promise<OldOutcome>,
+  work: (context: CallContext) => Outcome | Promise<Outcome>,
   options: RedactOptions,
   context: CallContext = createCallContext(),
-): Promise<ToolOutcome> {
-  const provider = withMiddleware({ listTools: () => [], callTool: (_, given) => work(given) }, [
-    redact(options),
-  ]);
-  return provider.callTool(call, context);
+): Promise<Outcome> {
+  const provider = withMiddleware(
+    toProvider([], (_, given) => work(given)),
+    [redact(options)],
+  );
+  return callTool(provider, "t", {}, context);
 }
 
 /** What a result leaves as, as text. */
@@ -118,11 +119,11 @@ describe("what else the caller is told", () => {
     expect(asked).toEqual(inputRequired({ sure: elicit("Write to [redacted]?", {}) }, { to: "a@b.de" }));
   });
 
-  const done: OldOutcome = { kind: "complete", result: RawJson.fromText("{}") };
+  const done: Outcome = { kind: "complete", result: RawJson.fromText("{}") };
   async function heard(events: readonly CallEvent[], options: RedactOptions): Promise<readonly CallEvent[]> {
     const told: CallEvent[] = [];
     const context = createCallContext({ emit: async (event) => void told.push(event) });
-    const emitAll = async ({ emit }: CallContext): Promise<OldOutcome> => {
+    const emitAll = async ({ emit }: CallContext): Promise<Outcome> => {
       for (const event of events) await emit(event);
       return done;
     };

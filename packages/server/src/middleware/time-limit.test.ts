@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { callTool } from "../../../../test/support/use-provider.ts";
 import { TimeoutError, ToolError } from "../../../core/src/errors/index.ts";
-import { RawJson } from "../../../core/src/json/raw.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { type Middleware, withMiddleware } from "../../../core/src/provider/middleware.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
@@ -14,8 +14,7 @@ function stall(name: string, middlewares: readonly Middleware[]) {
   const registry = createRegistry();
   registry.register(name, {}, () => new Promise<string>(() => {}));
   const provider = withMiddleware(registry, middlewares, { clock });
-  const outcome = (async () =>
-    provider.callTool({ name, arguments: RawJson.fromText("{}") }, createCallContext()))();
+  const outcome = (async () => callTool(provider, name, {}, createCallContext()))();
   const ended = outcome.then(
     () => undefined,
     (error: unknown) => error,

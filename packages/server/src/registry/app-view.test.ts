@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { createCallContext } from "../../../core/src/provider/context.ts";
 import { connectForTest } from "../../../junctor/src/testing/connect-for-test.ts";
 import { type AppViewSpec, defineView } from "./app-view.ts";
 import { createRegistry } from "./registry.ts";
@@ -52,7 +53,7 @@ describe("a tool with a view", () => {
   });
 
   test("is not offered by a registry without one", async () => {
-    expect(createRegistry().resources).toBeUndefined();
+    expect(createRegistry().offers(createCallContext()).serves("resources/read")).toBe(false);
   });
 
   test.each([

@@ -10,7 +10,7 @@ import {
   toResourceContents,
 } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
-import { offering, resourceOffers } from "./member.ts";
+import { offering, resourceOffers } from "./members.ts";
 
 /** A view of a tool: a page that a host shows beside the result. */
 export interface AppViewSpec {

@@ -4,6 +4,7 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { listItems } from "../../../../test/support/use-provider.ts";
 import { connect } from "../../../client/src/client/connect.ts";
 import { elicit, elicitUrl, sample } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
@@ -15,8 +16,9 @@ import {
   structured,
   text,
 } from "../../../core/src/provider/content.ts";
+import { Listing } from "../../../core/src/provider/listing.ts";
 import { type Middleware, withMiddleware } from "../../../core/src/provider/middleware.ts";
-import type { OldProvider } from "../../../core/src/provider/old.ts";
+import type { Provider } from "../../../core/src/provider/provider.ts";
 import { createServer, type ServerInfo, type ServerOptions } from "../wire/server.ts";
 import { type Completer, createCompletionRegistry } from "./completion.ts";
 import type { ToolContext } from "./event.ts";
@@ -93,7 +95,7 @@ describe("registering a tool is refused with", () => {
     };
     registry.register("odd", { input: { type: "object", properties, required: ["type"] } }, nothing);
     registry.register("none", wrong({ description: undefined, icons: undefined }), nothing);
-    expect(registry.listTools).toBeDefined();
+    expect(listItems(registry, "tools")).toHaveLength(2);
   });
 });
 
@@ -358,10 +360,11 @@ test.each<[what: string, use: (context: ToolContext) => unknown, message: string
 test("a prompt of another provider that cannot be listed is left out, and the others are listed", async () => {
   const registry = createRegistry();
   const listed = [{ name: "bad", arguments: z.object({}) }, { name: "good" }];
-  const provider: OldProvider = {
-    listTools: (context) => registry.listTools(context),
-    callTool: (call, context) => registry.callTool(call, context),
-    prompts: { listPrompts: async () => wrong(listed), getPrompt: () => Promise.reject(new Error("none")) },
+  const provider: Provider = {
+    ...registry,
+    list: (part, context) =>
+      part === "prompts" ? new Listing<never>(wrong(listed)) : registry.list(part, context),
+    offers: () => ({ serves: () => true }),
   };
   const errors: unknown[] = [];
   const server = createServer(provider, info, {
@@ -482,7 +485,7 @@ describe("made wrongly:", () => {
     ],
     [() => server({ name: "x" }), "as info"],
     [() => server({ ...info, instructions: 5 }), "createServer: instructions must be a text"],
-    [() => server(info, {}, {}), "the provider must have listTools and callTool; createRegistry() makes one"],
+    [() => server(info, {}, {}), "the provider must have list, call and offers; createRegistry() makes one"],
     [() => server(info, { serves: "modrn" }), "createServer: serves must be one of both, legacy, modern"],
     [() => server(info, { pageSize: 0 }), "createServer: pageSize must be a number above 0, but is 0"],
     [() => server(info, { maxRounds: "x" }), "createServer: maxRounds must be a number above 0"],

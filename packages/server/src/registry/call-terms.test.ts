@@ -1,22 +1,22 @@
 import { describe, expect, test } from "vitest";
+import { toProvider } from "../../../../test/support/use-provider.ts";
 import { TimeoutError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
 import { type Middleware, withMiddleware } from "../../../core/src/provider/middleware.ts";
-import type { OldProvider, ToolCall, ToolOutcome } from "../../../core/src/provider/old.ts";
+import { createOperation } from "../../../core/src/provider/operation.ts";
+import type { Operation, Outcome, Provider } from "../../../core/src/provider/provider.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 
-const made: ToolCall = { name: "t", arguments: RawJson.fromText("{}") };
-const done: ToolOutcome = { kind: "complete", result: RawJson.fromText('{"content":[]}') };
+const made = createOperation("tools/call", "t");
+const done: Outcome = { kind: "complete", result: RawJson.fromText('{"content":[]}') };
 const limit = (timeoutMs: number): Middleware => ({ beforeCall: (call) => ({ ...call, timeoutMs }) });
 
-type Work = (call: ToolCall, context: CallContext) => ReturnType<OldProvider["callTool"]>;
+type Work = (operation: Operation, context: CallContext) => ReturnType<Provider["call"]>;
 
-function providing(callTool: Work): OldProvider {
-  return { listTools: () => [], callTool };
-}
+const providing = (work: Work): Provider => toProvider([], work);
 
 /** A signal that counts who listens to it. */
 function watchedSignal(): { controller: AbortController; listeners: () => number } {
@@ -46,10 +46,7 @@ describe("a call with a time limit", () => {
       return new Promise(() => {});
     });
     const provider = withMiddleware(deaf, [limit(100)], { clock });
-    const outcome = provider.callTool(
-      made,
-      createCallContext({ signal: controller.signal }),
-    ) as Promise<unknown>;
+    const outcome = provider.call(made, createCallContext({ signal: controller.signal })) as Promise<unknown>;
     const ended = outcome.catch((error: unknown) => error);
     expect([clock.sleeping, listeners()]).toEqual([1, 1]);
     await clock.advance(100);
@@ -58,7 +55,7 @@ describe("a call with a time limit", () => {
     expect([clock.sleeping, listeners()]).toEqual([0, 0]);
   });
 
-  test.each<[string, () => ReturnType<OldProvider["callTool"]>]>([
+  test.each<[string, () => ReturnType<Provider["call"]>]>([
     ["answers at once", () => done],
     ["answers later", async () => done],
     ["rejects", () => Promise.reject(new Error("no"))],
@@ -73,7 +70,7 @@ describe("a call with a time limit", () => {
     const { controller, listeners } = watchedSignal();
     const provider = withMiddleware(providing(work), [limit(100)], { clock });
     const context = createCallContext({ signal: controller.signal });
-    await Promise.resolve(provider.callTool(made, context)).catch(() => {});
+    await Promise.resolve(provider.call(made, context)).catch(() => {});
     await clock.advance(0);
     expect([clock.sleeping, listeners()]).toEqual([0, 0]);
   });
@@ -83,7 +80,7 @@ describe("a call with a time limit", () => {
       withMiddleware(
         providing(() => done),
         [limit(100)],
-      ).callTool(made, createCallContext()),
+      ).call(made, createCallContext()),
     ).toBe(done);
   });
 
@@ -94,11 +91,11 @@ describe("a call with a time limit", () => {
     const deaf = providing((_, { signal }) => ((seen = signal), new Promise(() => {})));
     const provider = withMiddleware(deaf, [limit(100)], { clock });
     const context = createCallContext({ signal: controller.signal });
-    const ended = (provider.callTool(made, context) as Promise<unknown>).catch((error: unknown) => error);
+    const ended = (provider.call(made, context) as Promise<unknown>).catch((error: unknown) => error);
     controller.abort("gone");
     expect([await ended, seen?.reason]).toEqual(["gone", "gone"]);
     expect([clock.sleeping, listeners()]).toEqual([0, 0]);
-    const late = provider.callTool(made, context) as Promise<unknown>;
+    const late = provider.call(made, context) as Promise<unknown>;
     await expect(late).rejects.toBe("gone");
     expect([clock.sleeping, listeners()]).toEqual([0, 0]);
   });
@@ -114,7 +111,7 @@ describe("a call with a time limit", () => {
       middlewares,
       { clock },
     );
-    const outcome = provider.callTool(made, createCallContext()) as Promise<unknown>;
+    const outcome = provider.call(made, createCallContext()) as Promise<unknown>;
     const ended = outcome.catch((error: unknown) => error);
     await clock.advance(50);
     expect(await ended).toEqual(new TimeoutError("total", 50));
@@ -129,7 +126,7 @@ describe("a call with a time limit", () => {
       [limit(365 * 86_400_000)],
       { clock: noting },
     );
-    expect(await provider.callTool(made, createCallContext())).toBe(done);
+    expect(await provider.call(made, createCallContext())).toBe(done);
     expect(timers).toEqual([2 ** 31 - 1]);
   });
 
@@ -138,7 +135,7 @@ describe("a call with a time limit", () => {
       providing(() => done),
       [limit(Number.NaN)],
     );
-    await expect(provider.callTool(made, createCallContext())).rejects.toThrow(RangeError);
+    await expect(provider.call(made, createCallContext())).rejects.toThrow(RangeError);
   });
 
   test("has the whole time in each round", async () => {
@@ -149,7 +146,7 @@ describe("a call with a time limit", () => {
     });
     const provider = withMiddleware(asking, [limit(100)], { clock });
     for (const round of [undefined, { answers: {}, state: 1 }]) {
-      const outcome = provider.callTool({ ...made, round }, createCallContext());
+      const outcome = provider.call({ ...made, round }, createCallContext());
       await clock.advance(80);
       expect(await outcome).toMatchObject({ kind: round === undefined ? "input_required" : "complete" });
     }
@@ -171,7 +168,7 @@ describe("a call with a time limit", () => {
       });
       const provider = withMiddleware(asking, [limit(100)], { clock });
       let isEnded = false;
-      const outcome = provider.callTool(made, createCallContext({ ask })) as Promise<unknown>;
+      const outcome = provider.call(made, createCallContext({ ask })) as Promise<unknown>;
       const ended = outcome.catch((error: unknown) => ((isEnded = true), error));
       await clock.advance(5000 + 99);
       expect(isEnded).toBe(false);
@@ -196,9 +193,9 @@ describe("what a call emits", () => {
     return done;
   });
 
-  async function heard(provider: OldProvider): Promise<readonly CallEvent[]> {
+  async function heard(provider: Provider): Promise<readonly CallEvent[]> {
     const events: CallEvent[] = [];
-    await provider.callTool(made, createCallContext({ emit: async (event) => void events.push(event) }));
+    await provider.call(made, createCallContext({ emit: async (event) => void events.push(event) }));
     return events;
   }
 
@@ -237,7 +234,7 @@ describe("what a call emits", () => {
     const deaf = providing((_, context) => ((emit = (event) => context.emit(event)), new Promise(() => {})));
     const provider = withMiddleware(deaf, [limit(10)], { clock });
     const context = createCallContext({ emit: async (event) => void events.push(event) });
-    const ended = (provider.callTool(made, context) as Promise<unknown>).catch(() => {});
+    const ended = (provider.call(made, context) as Promise<unknown>).catch(() => {});
     await emit?.(progress("in time"));
     await clock.advance(10);
     await ended;
@@ -260,7 +257,7 @@ test("terms are shown to no hook and not to the provider", async () => {
     }),
     [setting, watch],
   );
-  await provider.callTool(made, createCallContext());
+  await provider.call(made, createCallContext());
   expect(seen).toHaveLength(3);
   for (const call of seen) {
     expect(call).toMatchObject({ name: made.name });

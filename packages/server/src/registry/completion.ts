@@ -4,13 +4,13 @@ import { type CompletionRef, type CompletionResult, parseUriTemplate } from "@ju
 import { suggest } from "@junctor/core/options";
 import {
   type CallContext,
-  type CompletionProvider,
-  type CompletionRequest,
+  type Completion,
   emptyListing,
+  type Provider,
   readCompletion,
 } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
-import { offering, withProvider } from "./member.ts";
+import { offering } from "./members.ts";
 
 /** The protocol's limit on the values of one answer. */
 const maxValues = 100;
@@ -23,7 +23,7 @@ export type Completer = (
 ) => readonly string[] | Promise<readonly string[]>;
 
 /** Completions living in this process. Made by {@link createCompletionRegistry}. */
-export interface CompletionRegistry extends CompletionProvider {
+export interface CompletionRegistry extends Provider {
   /** Completes an argument of the prompt with this name. Throws at once for a bad name, a completer that is not a function, and a second one. */
   registerPrompt(prompt: string, argument: string, complete: Completer): void;
   /** The same for a variable of the resource template that is written exactly so. Throws for a variable that the template does not have, too. */
@@ -50,7 +50,7 @@ export function createCompletionRegistry(): CompletionRegistry {
     byRef.set(ref, completers.set(argument, complete));
   };
   const complete = async (
-    { ref, argument, known }: CompletionRequest,
+    { ref, argument, known }: Completion,
     context: CallContext,
   ): Promise<CompletionResult> => {
     const completers = byRef.get(toKey(ref));
@@ -64,8 +64,13 @@ export function createCompletionRegistry(): CompletionRegistry {
       );
     return { values: values.slice(0, maxValues), total: values.length, hasMore: values.length > maxValues };
   };
-  const registry: CompletionRegistry = {
-    complete,
+  return {
+    list: () => emptyListing,
+    call: async (operation, context) => {
+      const completion = await complete(readCompletion(operation), context);
+      return { kind: "complete", result: RawJson.fromValue({ completion }) };
+    },
+    offers: () => completionOffers,
     registerPrompt: (prompt, argument, complete) => {
       if (typeof prompt !== "string" || prompt === "")
         throw new TypeError(
@@ -87,14 +92,6 @@ export function createCompletionRegistry(): CompletionRegistry {
       add(`resource ${uriTemplate}`, variable, complete);
     },
   };
-  return withProvider(registry, {
-    list: () => emptyListing,
-    call: async (operation, context) => {
-      const completion = await complete(readCompletion(operation), context);
-      return { kind: "complete", result: RawJson.fromValue({ completion }) };
-    },
-    offers: () => completionOffers,
-  });
 }
 
 const completionOffers = offering("completion/complete");

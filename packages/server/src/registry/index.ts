@@ -2,9 +2,8 @@ export { type AppView, type AppViewSpec, defineView } from "./app-view.ts";
 export { type Completer, type CompletionRegistry, createCompletionRegistry } from "./completion.ts";
 export type { ToolContext, ToolEvent, ToolHandler } from "./event.ts";
 export type { Job } from "./jobs.ts";
-export type { TaskRun } from "./memory-task.ts";
-export { resourceOffers, withProvider } from "./member.ts";
-export { createMemoryTasks, type MemoryTasks } from "./memory-tasks.ts";
+export { resourceOffers } from "./members.ts";
+export { createMemoryTasks, type MemoryTasks, type TaskRun } from "./memory-tasks.ts";
 export {
   createPromptRegistry,
   type PromptContext,
@@ -17,7 +16,6 @@ export {
   type ReadContext,
   type ResourceReader,
   type ResourceRegistry,
-  toResourceFacet,
 } from "./resources.ts";
 export {
   type InferredInput,
@@ -26,7 +24,6 @@ export {
   type SchemaSource,
   toSchema,
 } from "./schema.ts";
-export type { SkillSource } from "./skills.ts";
 export { withJsonSchema } from "./standard-schema.ts";
-export type { TaskContext, TaskHandler } from "./task-call.ts";
+export type { TaskContext, TaskHandler } from "./task-tools.ts";
 export type { ToolSpec } from "./tool-spec.ts";

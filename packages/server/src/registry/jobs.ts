@@ -6,12 +6,14 @@ import {
   type AnswerReader,
   readAnswers,
   type CallContext,
-  type TaskProgress,
-  type TaskProvider,
-  type TaskState,
+  type Outcome,
+  type Provider,
+  type Task,
+  type TaskOutcome,
 } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
 import type { ToolContext } from "./event.ts";
+import { done, toAnswers } from "./memory-tasks.ts";
 
 /** Where a job is, as its own system reports it. A job that has ended must go on saying the same. */
 export type JobStatus<Result> = {
@@ -68,19 +70,23 @@ export function isJobRef(ref: string): boolean {
 }
 
 /** The task of a job that was started just now. */
-export function toJobTask(tool: string, job: AnyJob, state: unknown, { caller, clock }: Starter): TaskState {
+export function toJobTask(
+  tool: string,
+  job: AnyJob,
+  state: unknown,
+  { caller, clock }: Pick<CallContext, "caller"> & { readonly clock: Clock },
+): TaskOutcome {
   const createdAt = clock.now();
   const ref: JobRef = { tool, owner: caller ?? null, createdAt, state: state ?? null };
   const facts = { ref: prefix + JSON.stringify(ref), createdAt, updatedAt: createdAt };
-  return toState({ status: "working" }, job, facts);
-}
-
-interface Starter extends Pick<CallContext, "caller"> {
-  readonly clock: Clock;
+  return { kind: "working", task: toTask(job, facts) };
 }
 
 /** The tasks of all jobs. They are nowhere but in their refs. */
-export function createJobTasks(find: (tool: string) => JobTool | undefined, clock: Clock): TaskProvider {
+export function createJobTasks(
+  find: (tool: string) => JobTool | undefined,
+  clock: Clock,
+): Pick<Provider, "call"> {
   /** A ref that a server did not seal may be anything. */
   const open = (ref: string, { caller }: CallContext): JobTool & JobRef => {
     const read = parseRef(ref);
@@ -91,38 +97,39 @@ export function createJobTasks(find: (tool: string) => JobTool | undefined, cloc
     return { ...read, ...tool };
   };
   return {
-    get: async (ref, context) => {
+    call: async ({ method, ref = "", arguments: args }, context) => {
       const { tool, job, toResult, state, createdAt } = open(ref, context);
+      if (method === "tasks/update") {
+        await job.answer?.(state, readAnswers({ answers: toAnswers(args), state: undefined }), context);
+        return done;
+      }
+      if (method === "tasks/cancel") {
+        await job.cancel?.(state, context);
+        return done;
+      }
       const found = (await job.status(state, context)) ?? {};
+      const outcome = await toOutcome(tool, found, toResult);
       const facts = { ref, createdAt, updatedAt: clock.now(), message: found.message };
-      return toState(await toProgress(tool, found, toResult), job, facts);
-    },
-    update: async (ref, answers, context) => {
-      const { job, state } = open(ref, context);
-      await job.answer?.(state, readAnswers({ answers, state: undefined }), context);
-    },
-    cancel: async (ref, context) => {
-      const { job, state } = open(ref, context);
-      await job.cancel?.(state, context);
+      return { ...outcome, task: toTask(job, facts) };
     },
   };
 }
 
-async function toProgress(
+async function toOutcome(
   tool: string,
   found: JobStatus<unknown>,
   toResult: JobTool["toResult"],
-): Promise<TaskProgress> {
+): Promise<Outcome> {
   switch (found.status) {
     case "completed":
-      return { status: "completed", result: RawJson.fromValue(await toResult(found.result)) };
+      return { kind: "complete", result: RawJson.fromValue(await toResult(found.result)) };
     case "failed":
-      return { status: "failed", error: new RpcError("rpc.internal", found.message) };
+      return { kind: "failed", error: new RpcError("rpc.internal", found.message) };
     case "input_required":
-      return { status: "input_required", asks: found.asks };
+      return { kind: "input_required", asks: found.asks };
     case "working":
     case "cancelled":
-      return { status: found.status };
+      return { kind: found.status };
     default: {
       const { status } = found as { readonly status?: unknown };
       throw new TypeError(
@@ -133,12 +140,11 @@ async function toProgress(
   }
 }
 
-function toState(
-  progress: TaskProgress,
+function toTask(
   { ttlMs = null, pollMs = 1000 }: AnyJob,
-  facts: Pick<TaskState, "ref" | "createdAt" | "updatedAt" | "message">,
-): TaskState {
-  return { ...progress, ...facts, ttlMs, pollMs };
+  facts: Pick<Task, "ref" | "createdAt" | "updatedAt" | "message">,
+): Task {
+  return { ...facts, ttlMs, pollMs };
 }
 
 function parseRef(ref: string): JobRef | undefined {

@@ -1,9 +1,29 @@
 import { type Clock, systemClock, Quota } from "@junctor/core/async";
 import { NotFoundError, RpcError } from "@junctor/core/errors";
-import type { RawJson } from "@junctor/core/json";
+import { RawJson } from "@junctor/core/json";
+import { extensionIds, isAcceptable, methods, type Question, type Questions } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import { type CallContext, hasEnded, type TaskProvider, type TaskState } from "@junctor/core/provider";
-import { MemoryTask, type TaskRun } from "./memory-task.ts";
+import {
+  type Answers,
+  type CallContext,
+  emptyListing,
+  hasTaskEnded,
+  type Notice,
+  type Offers,
+  type Outcome,
+  type Provider,
+  type TaskOutcome,
+} from "@junctor/core/provider";
+
+/** A task as the work in it sees it. */
+export interface TaskRun {
+  /** Aborted when the task is cancelled or expires. */
+  readonly signal: AbortSignal;
+  /** Says where the work is, in a few words. */
+  status(message: string): void;
+  /** Asks the caller, and resolves when each question was answered. The answers have the keys of the questions. */
+  ask(asks: Questions): Promise<Answers>;
+}
 
 export interface MemoryTasksOptions {
   /** How long a task is kept from its creation, running or not; 1 h. */
@@ -23,10 +43,10 @@ const memoryTasksKeys: KeysOf<MemoryTasksOptions> = keys(
   "ttlMs maxTasks maxPerCaller maxResultBytes pollMs clock",
 );
 
-/** Tasks that run in this process and end with it. Made by {@link createMemoryTasks}. */
-export interface MemoryTasks extends TaskProvider {
+/** Tasks that run in this process and end with it: a provider of nothing else. Made by {@link createMemoryTasks}. */
+export interface MemoryTasks extends Required<Pick<Provider, "list" | "call" | "watch" | "offers">> {
   /** Starts work as a task of the caller. The task can be looked at before this returns. */
-  start(context: CallContext, work: (run: TaskRun) => Promise<RawJson>): TaskState;
+  start(context: CallContext, work: (run: TaskRun) => Promise<RawJson>): TaskOutcome;
   /** Cancels every task that runs, and forgets all of them. */
   close(): void;
 }
@@ -50,15 +70,15 @@ export function createMemoryTasks(options: MemoryTasksOptions = {}): MemoryTasks
   const bytes = new Quota<string | undefined>({ what: "bytes of task results", total: maxResultBytes });
 
   const forget = (task: MemoryTask): void => {
-    if (!tasks.delete(task.state.ref)) return;
+    if (!tasks.delete(task.ref)) return;
     task.cancel("The task has expired");
-    if (task.state.status === "completed") bytes.give(task.owner, task.state.result.byteLength);
+    if (task.state.kind === "complete") bytes.give(task.owner, task.state.result.byteLength);
     // Work that does not heed its signal still counts.
     if (task.isSettled) slots.give(task.owner);
   };
   const expire = (): void => {
     for (const task of tasks.values()) {
-      if (clock.now() < task.state.createdAt + ttlMs) return;
+      if (clock.now() < task.state.task.createdAt + ttlMs) return;
       forget(task);
     }
   };
@@ -67,14 +87,14 @@ export function createMemoryTasks(options: MemoryTasksOptions = {}): MemoryTasks
     let refused = refusal();
     if (refused === undefined) return undefined;
     for (const task of tasks.values()) {
-      if (task.owner !== owner || !hasEnded(task.state) || !task.isSettled) continue;
+      if (task.owner !== owner || !hasTaskEnded(task.state) || !task.isSettled) continue;
       forget(task);
       refused = refusal();
       if (refused === undefined) return undefined;
     }
     return refused;
   };
-  const find = (ref: string, { caller }: CallContext): MemoryTask => {
+  const find = (ref = "", { caller }: CallContext): MemoryTask => {
     expire();
     const task = tasks.get(ref);
     if (task === undefined || task.owner !== caller) throw new NotFoundError("task", ref);
@@ -86,18 +106,18 @@ export function createMemoryTasks(options: MemoryTasksOptions = {}): MemoryTasks
     try {
       const result = await work(task);
       const size = result.byteLength;
-      if (hasEnded(task.state)) return;
+      if (hasTaskEnded(task.state)) return;
       const refused = makeRoom(() => bytes.refusal(task.owner, size), task.owner);
       if (refused !== undefined) throw refused;
       bytes.add(task.owner, size);
-      task.change({ status: "completed", result });
+      task.change({ kind: "complete", result });
     } catch (error) {
       const hidden = new RpcError("rpc.internal", "Internal error", { cause: error });
-      task.change({ status: "failed", error: error instanceof RpcError ? error : hidden });
+      task.change({ kind: "failed", error: error instanceof RpcError ? error : hidden });
     } finally {
       task.isSettled = true;
       stopTimer();
-      if (!tasks.has(task.state.ref)) slots.give(task.owner);
+      if (!tasks.has(task.ref)) slots.give(task.owner);
     }
   };
 
@@ -108,14 +128,179 @@ export function createMemoryTasks(options: MemoryTasksOptions = {}): MemoryTasks
       if (refused !== undefined) throw refused;
       slots.add(caller);
       const task = new MemoryTask(caller, { ttlMs, pollMs, clock });
-      tasks.set(task.state.ref, task);
+      tasks.set(task.ref, task);
       void run(task, work);
       return task.state;
     },
-    get: (ref, context) => find(ref, context).state,
-    update: (ref, answers, context) => find(ref, context).questions.answer(answers),
-    cancel: (ref, context) => find(ref, context).cancel(),
-    watch: (ref, context, listener) => find(ref, context).watch(listener),
+    list: () => emptyListing,
+    call: ({ method, ref, arguments: args }, context) => {
+      const task = find(ref, context);
+      if (method === "tasks/get") return task.state;
+      if (method === "tasks/update") task.questions.answer(toAnswers(args));
+      else task.cancel();
+      return done;
+    },
+    watch: ({ ref }, context, listener) => find(ref, context).watch(listener),
+    offers: () => taskOffers,
     close: () => tasks.forEach(forget),
   };
+}
+
+/** What a provider offers that has tasks. */
+export const taskOffers: Offers = {
+  serves: (method) => methods.get(method)?.extension === extensionIds.tasks,
+  extensions: { [extensionIds.tasks]: {} },
+};
+
+/** The outcome of a request that was heard, such as the wish that a task ends. */
+export const done: Outcome = { kind: "complete", result: RawJson.fromText("{}") };
+
+/** The answers in `tasks/update`. A map made by `fromEntries` has own properties only, whatever the keys are called. */
+export function toAnswers(given: RawJson): Answers {
+  return Object.fromEntries(Object.keys(given.value as object).map((key) => [key, given.at(key)])) as Answers;
+}
+
+interface OpenQuestion {
+  readonly ask: Question;
+  take(answer: RawJson): void;
+}
+
+/** Most questions of one task: their keys are remembered, because none is used twice. */
+const maxQuestions = 1024;
+const maxMessageLength = 1024;
+
+/** One task in memory. Once it has ended, nothing changes it. */
+class MemoryTask implements TaskRun {
+  readonly owner: string | undefined;
+  /** Whether the work has come to an end, which a cancelled task may be waiting for. */
+  isSettled = false;
+  readonly questions: TaskQuestions = new TaskQuestions((progress) => this.change(progress));
+  readonly #clock: Clock;
+  #state: TaskOutcome;
+  readonly #stopping = new AbortController();
+  readonly #listeners = new Set<(notice: Notice) => void>();
+
+  constructor(
+    owner: string | undefined,
+    { ttlMs, pollMs, clock }: Required<Pick<MemoryTasksOptions, "ttlMs" | "pollMs" | "clock">>,
+  ) {
+    const now = clock.now();
+    const ref = crypto.randomUUID();
+    this.owner = owner;
+    this.#clock = clock;
+    this.#state = { kind: "working", task: { ref, createdAt: now, updatedAt: now, ttlMs, pollMs } };
+  }
+
+  get state(): TaskOutcome {
+    return this.#state;
+  }
+
+  get ref(): string {
+    return this.#state.task.ref;
+  }
+
+  get signal(): AbortSignal {
+    return this.#stopping.signal;
+  }
+
+  status(message: string): void {
+    this.change(this.questions.progress, message.slice(0, maxMessageLength));
+  }
+
+  ask(asks: Questions): Promise<Answers> {
+    return this.questions.ask(asks, this.signal);
+  }
+
+  cancel(message?: string): void {
+    if (hasTaskEnded(this.#state)) return;
+    this.questions.close();
+    this.change({ kind: "cancelled" }, message);
+    this.#stopping.abort(new DOMException("The task was cancelled", "AbortError"));
+  }
+
+  /** Calls back with each state that comes until the returned function is called. */
+  watch(listener: (notice: Notice) => void): () => void {
+    const heard = (notice: Notice): void => listener(notice);
+    this.#listeners.add(heard);
+    return () => void this.#listeners.delete(heard);
+  }
+
+  change(outcome: Outcome, message: string | undefined = this.#state.task.message): void {
+    if (hasTaskEnded(this.#state)) return;
+    const { task } = this.#state;
+    // Not before the last change, whatever the clock does.
+    const updatedAt = Math.max(task.updatedAt, this.#clock.now());
+    this.#state = { ...outcome, task: { ...task, message, updatedAt } };
+    for (const listener of this.#listeners) listener({ kind: "task", outcome: this.#state });
+  }
+}
+
+/** The questions of one task. */
+class TaskQuestions {
+  readonly #changed: (progress: Outcome) => void;
+  readonly #open = new Map<string, OpenQuestion>();
+  readonly #usedKeys = new Set<string>();
+
+  constructor(changed: (progress: Outcome) => void) {
+    this.#changed = changed;
+  }
+
+  /** How far a task is that has not ended. */
+  get progress(): Outcome {
+    if (this.#open.size === 0) return { kind: "working" };
+    return {
+      kind: "input_required",
+      asks: Object.fromEntries(Array.from(this.#open, ([key, { ask }]) => [key, ask])),
+    };
+  }
+
+  ask(asks: Questions, signal: AbortSignal): Promise<Answers> {
+    const entries = Object.entries(asks);
+    return new Promise((resolve, reject) => {
+      const answers: (readonly [string, RawJson])[] = [];
+      if (this.#usedKeys.size + entries.length > maxQuestions)
+        throw new RpcError("rpc.internal", `The task asked more than ${maxQuestions} questions`);
+      signal.throwIfAborted();
+      if (entries.length === 0) return resolve({});
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      for (const [key, ask] of entries) {
+        const take = (answer: RawJson): void => {
+          answers.push([key, answer]);
+          if (answers.length === entries.length) resolve(Object.fromEntries(answers));
+        };
+        this.#open.set(this.#toNewKey(key), { ask, take });
+      }
+      this.#changed(this.progress);
+    });
+  }
+
+  /** Takes answers to open questions, all or none of them: one that does not fit its question refuses the others too. */
+  answer(answers: Answers): void {
+    const given = Object.entries(answers).flatMap(([key, answer]) => {
+      const question = this.#open.get(key);
+      return question === undefined ? [] : [{ key, answer, question }];
+    });
+    const wrong = given.find(({ answer, question }) => !isAcceptable(question.ask, answer));
+    if (wrong !== undefined) {
+      const text = `Invalid params: the answer ${JSON.stringify(wrong.key)} does not fit its question`;
+      throw new RpcError("rpc.invalid_params", text);
+    }
+    if (given.length === 0) return;
+    for (const { key } of given) this.#open.delete(key);
+    this.#changed(this.progress);
+    for (const { answer, question } of given) question.take(answer);
+  }
+
+  /** No open question is answered any more. */
+  close(): void {
+    this.#open.clear();
+  }
+
+  /** A caller answers each key once, so a question that is asked again needs another. */
+  #toNewKey(key: string): string {
+    let fresh = key;
+    for (let turn = 2; this.#usedKeys.has(fresh); turn++) fresh = `${key}-${turn}`;
+    this.#usedKeys.add(fresh);
+    return fresh;
+  }
 }

@@ -1,17 +1,19 @@
 import { describe, expect, test } from "vitest";
+import { getPrompt, listItems } from "../../../../test/support/use-provider.ts";
 import { NotFoundError, RpcError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
 import { text } from "../../../core/src/provider/content.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
-import type { OldChange } from "../../../core/src/provider/old.ts";
+import { createOperation } from "../../../core/src/provider/operation.ts";
+import type { Change } from "../../../core/src/provider/provider.ts";
 import { createPromptRegistry, type PromptOutput, type PromptRegistry } from "./prompts.ts";
 
 const context = createCallContext();
 
 async function get(prompts: PromptRegistry, name: string, args: Record<string, string> = {}) {
-  const outcome = await prompts.getPrompt({ name, arguments: args }, context);
+  const outcome = await getPrompt(prompts, name, args);
   return outcome.kind === "complete" ? outcome.result.value : outcome;
 }
 
@@ -70,7 +72,7 @@ describe("a prompt", () => {
     expect(await get(prompts, "greet")).toMatchObject({ kind: "input_required", state: { round: 1 } });
     const who = RawJson.fromValue({ action: "accept", content: { name: "Ada" } });
     const round = { answers: { who }, state: { round: 1 } };
-    const outcome = await prompts.getPrompt({ name: "greet", arguments: {}, round }, context);
+    const outcome = await prompts.call(createOperation("prompts/get", "greet", { round }), context);
     expect(outcome.kind === "complete" && outcome.result.value).toEqual({
       messages: [{ role: "user", content: text('Greet Ada {"round":1}') }],
     });
@@ -80,13 +82,13 @@ describe("a prompt", () => {
 describe("a prompt registry", () => {
   test("lists prompts in order, the same array until one comes or goes", async () => {
     const prompts = promptsOf("x");
-    const first = await prompts.listPrompts(context);
+    const first = await listItems(prompts, "prompts");
     expect(first).toEqual([{ name: "p", description: "Does p" }]);
-    expect(await prompts.listPrompts(context)).toBe(first);
+    expect(await listItems(prompts, "prompts")).toBe(first);
     prompts.register("q", {}, () => "y");
-    expect((await prompts.listPrompts(context)).map(({ name }) => name)).toEqual(["p", "q"]);
+    expect((await listItems(prompts, "prompts")).map(({ name }) => name)).toEqual(["p", "q"]);
     expect([prompts.unregister("p"), prompts.unregister("p")]).toEqual([true, false]);
-    expect((await prompts.listPrompts(context)).map(({ name }) => name)).toEqual(["q"]);
+    expect((await listItems(prompts, "prompts")).map(({ name }) => name)).toEqual(["q"]);
   });
 
   test("refuses a name that is taken", () => {
@@ -99,10 +101,10 @@ describe("a prompt registry", () => {
 
   test("reports a change when a prompt comes or goes", async () => {
     const prompts = promptsOf("x");
-    const seen: OldChange[] = [];
-    prompts.onChange((change) => seen.push(change));
+    const seen: Change[] = [];
+    prompts.onChange?.((change) => seen.push(change));
     prompts.unregister("p");
     await Promise.resolve();
-    expect(seen).toEqual([{ kind: "prompts" }]);
+    expect(seen).toEqual([{ part: "prompts" }]);
   });
 });

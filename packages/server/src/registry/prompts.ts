@@ -14,16 +14,13 @@ import {
   text,
   type CallContext,
   withContext,
-  type OldChange,
   type InputRequired,
   type Outcome,
-  type PromptProvider,
   type Provider,
-  withFacets,
 } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
 import { createNamedEntries } from "./catalog.ts";
-import { offering, withProvider } from "./member.ts";
+import { offering } from "./members.ts";
 import { assertHandler, assertSpec } from "./tool-spec.ts";
 
 /** What a prompt gives: the user's message as text, messages, or a whole result. */
@@ -42,7 +39,7 @@ export type PromptHandler = (
 ) => PromptOutput | Promise<PromptOutput>;
 
 /** Prompts living in this process. Made by {@link createPromptRegistry}. */
-export interface PromptRegistry extends PromptProvider {
+export interface PromptRegistry extends Provider {
   /**
    * Adds a prompt. Arguments marked `required` are there when the handler runs. Throws at once for a bad or taken name, a key
    * of the spec that is unknown or has a wrong value, and a missing handler.
@@ -53,7 +50,6 @@ export interface PromptRegistry extends PromptProvider {
   register(name: string, spec: Omit<Prompt, "name">, handler: PromptHandler): void;
   /** Removes a prompt; false when there was none. */
   unregister(name: string): boolean;
-  onChange(listener: (change: OldChange) => void): () => void;
 }
 
 interface PromptEntry {
@@ -68,7 +64,7 @@ const meant = { argsSchema: "arguments", args: "arguments", parameters: "argumen
 /** An empty registry of prompts; pass it to `createRegistry({ prompts })`. */
 export function createPromptRegistry(): PromptRegistry {
   const catalog = createNamedEntries("The prompt", "prompts", (entry: PromptEntry) => entry.prompt);
-  const provider: Provider = {
+  return {
     list: (part) => (part === "prompts" ? (catalog.list() as never) : emptyListing),
     call: async ({ name, arguments: args, round }, context): Promise<Outcome> => {
       const entry = catalog.entries.get(name);
@@ -83,11 +79,6 @@ export function createPromptRegistry(): PromptRegistry {
     },
     offers: () => promptOffers,
     onChange: catalog.onChange,
-  };
-  const { prompts } = withFacets(provider);
-  if (prompts === undefined) throw new TypeError("The provider has no prompts");
-  const registry: PromptRegistry = {
-    ...prompts,
     register: (name, spec, handler) => {
       const what = `Prompt ${JSON.stringify(name)}`;
       assertSpec(what, spec, "register(name, {}, handler)");
@@ -104,9 +95,7 @@ export function createPromptRegistry(): PromptRegistry {
       catalog.add(name, { prompt, handler });
     },
     unregister: (name) => catalog.remove(name),
-    onChange: (listener) => catalog.onChange(() => listener({ kind: "prompts" })),
   };
-  return withProvider(registry, provider);
 }
 
 const promptOffers = offering("prompts/list", "prompts/get");

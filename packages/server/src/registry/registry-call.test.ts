@@ -7,7 +7,8 @@ import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
 import { failure, image, structured, text } from "../../../core/src/provider/content.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
-import type { Round } from "../../../core/src/provider/old.ts";
+import { createOperation } from "../../../core/src/provider/operation.ts";
+import type { Round } from "../../../core/src/provider/provider.ts";
 import type { HandlerResult, ToolHandler } from "./event.ts";
 import { createRegistry, type RegistryOptions } from "./registry.ts";
 import type { SchemaSource } from "./schema.ts";
@@ -24,8 +25,8 @@ interface Case {
 async function run({ handler, spec = {}, options, context, round }: Case): Promise<unknown> {
   const registry = createRegistry(options);
   registry.register("tool", spec, handler as ToolHandler<unknown>);
-  const call = { name: "tool", arguments: RawJson.fromText("{}"), round };
-  const outcome = await registry.callTool(call, createCallContext(context));
+  const call = createOperation("tools/call", "tool", { round });
+  const outcome = await registry.call(call, createCallContext(context));
   return outcome.kind === "complete" ? outcome.result.value : outcome;
 }
 

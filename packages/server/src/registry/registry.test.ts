@@ -3,12 +3,12 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
+import { callTool, listTools, watchResource } from "../../../../test/support/use-provider.ts";
 import { NotFoundError, SchemaError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { methods } from "../../../core/src/mcp/methods.ts";
-import { fromFacets } from "../../../core/src/provider/adapters.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
-import type { OldChange } from "../../../core/src/provider/old.ts";
+import type { Change } from "../../../core/src/provider/provider.ts";
 import { createPromptRegistry } from "./prompts.ts";
 import { createRegistry, type Registry } from "./registry.ts";
 import { createResourceRegistry } from "./resources.ts";
@@ -17,7 +17,7 @@ const context = createCallContext();
 const cityInput = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
 
 async function call(registry: Registry, name: string, args: object = {}): Promise<unknown> {
-  const outcome = await registry.callTool({ name, arguments: RawJson.fromValue(args) }, context);
+  const outcome = await callTool(registry, name, RawJson.fromValue(args), context);
   return outcome.kind === "complete" ? outcome.result.value : outcome;
 }
 
@@ -28,7 +28,7 @@ describe("registering", () => {
     const icons = [{ src: "https://a.example/i.png" }];
     const spec = { title: "Weather", description: "Tells it", annotations: { readOnlyHint: true }, icons };
     registry.register("weather", { ...spec, input: cityInput, output, _meta: { a: 1 } }, () => ({}));
-    expect(await registry.listTools(context)).toEqual([
+    expect(await listTools(registry, context)).toEqual([
       { name: "weather", ...spec, _meta: { a: 1 }, inputSchema: cityInput, outputSchema: output },
     ]);
   });
@@ -36,7 +36,7 @@ describe("registering", () => {
   test("without an input makes a tool that takes no arguments, and says so", async () => {
     const registry = createRegistry();
     registry.register("now", {}, (args) => Object.keys(args).length);
-    expect(await registry.listTools(context)).toEqual([
+    expect(await listTools(registry, context)).toEqual([
       { name: "now", inputSchema: { type: "object", additionalProperties: false } },
     ]);
     expect(await call(registry, "now")).toMatchObject({ structuredContent: 0 });
@@ -78,7 +78,7 @@ describe("registering", () => {
     const registry = createRegistry();
     registry.register("taken", {}, () => "first");
     expect(() => register(registry)).toThrow(error);
-    expect((await registry.listTools(context)).map(({ name }) => name)).toEqual(["taken"]);
+    expect((await listTools(registry, context)).map(({ name }) => name)).toEqual(["taken"]);
     expect(await call(registry, "taken")).toMatchObject({ content: [{ text: "first" }] });
   });
 });
@@ -88,12 +88,12 @@ describe("the list", () => {
     const registry = createRegistry();
     registry.register("b", {}, () => "");
     registry.register("a", {}, () => "");
-    const first = await registry.listTools(context);
+    const first = await listTools(registry, context);
     expect(first.map(({ name }) => name)).toEqual(["b", "a"]);
     await call(registry, "a");
-    expect(await registry.listTools(context)).toBe(first);
+    expect(await listTools(registry, context)).toBe(first);
     registry.register("c", {}, () => "");
-    const second = await registry.listTools(context);
+    const second = await listTools(registry, context);
     expect(second).not.toBe(first);
     expect(second[0]).toBe(first[0]);
     expect(first).toHaveLength(2);
@@ -105,7 +105,7 @@ describe("unregistering", () => {
     const registry = createRegistry();
     registry.register("a", {}, () => "old");
     expect([registry.unregister("a"), registry.unregister("a")]).toEqual([true, false]);
-    expect(await registry.listTools(context)).toEqual([]);
+    expect(await listTools(registry, context)).toEqual([]);
     await expect(call(registry, "a")).rejects.toEqual(new NotFoundError("tool", "a"));
     registry.register("a", {}, () => "new");
     expect(await call(registry, "a")).toMatchObject({ content: [{ text: "new" }] });
@@ -125,7 +125,7 @@ describe("unregistering", () => {
 describe("changes", () => {
   test("of many tools at once are reported once, and none to those who stopped listening", async () => {
     const registry = createRegistry();
-    const [seen, unseen]: [OldChange[], OldChange[]] = [[], []];
+    const [seen, unseen]: [Change[], Change[]] = [[], []];
     registry.onChange?.((change) => seen.push(change));
     registry.onChange?.((change) => unseen.push(change))();
     registry.register("a", {}, () => "");
@@ -133,33 +133,30 @@ describe("changes", () => {
     registry.unregister("a");
     registry.unregister("missing");
     await Promise.resolve();
-    expect([seen, unseen]).toEqual([[{ kind: "tools" }], []]);
+    expect([seen, unseen]).toEqual([[{ part: "tools" }], []]);
   });
 
-  test("of its resources and prompts are reported too, and updates of what is watched", async () => {
+  test("of its resources and prompts are reported too, and updates to those who watch", async () => {
     const resources = createResourceRegistry();
     const prompts = createPromptRegistry();
     resources.register("a:1", { name: "a" }, () => "");
     const registry = createRegistry({ resources, prompts });
-    await registry.resources?.watch?.("a:1", context);
-    const seen: OldChange[] = [];
+    const seen: unknown[] = [];
+    await watchResource(registry, "a:1", (notice) => seen.push(notice));
     registry.onChange?.((change) => seen.push(change));
     prompts.register("p", {}, () => "");
     resources.updated("a:1");
     await Promise.resolve();
-    expect(seen).toEqual(expect.arrayContaining([{ kind: "prompts" }, { kind: "resource", uri: "a:1" }]));
+    expect(seen).toEqual(expect.arrayContaining([{ part: "prompts" }, { kind: "updated", uri: "a:1" }]));
     expect(seen).toHaveLength(2);
   });
 });
 
 test("what was not given is not offered", () => {
-  const bare = fromFacets(createRegistry()).offers(context);
+  const bare = createRegistry().offers(context);
   const served = [...methods.keys()].filter((method) => bare.serves(method));
   expect(served).toEqual(["tools/list", "tools/call"]);
-  const { resources, prompts, completion, tasks, skills, cacheHints } = createRegistry();
-  expect([resources, prompts, completion, tasks, skills, cacheHints]).toEqual(Array(6).fill(undefined));
-  const prompting = createPromptRegistry();
-  expect(createRegistry({ prompts: prompting }).prompts).toBe(prompting);
+  expect(bare.extensions).toEqual({});
 });
 
 describe("the arguments a handler gets", () => {

@@ -5,9 +5,7 @@ import {
   canShowViews,
   type CacheHints,
   type Content,
-  extensionIds,
   type LogLevel,
-  methods,
   type Tool,
   type ToolResult,
 } from "@junctor/core/mcp";
@@ -19,14 +17,11 @@ import {
   failure,
   type CallContext,
   withContext,
-  type CompletionProvider,
   type Offers,
-  type OldProvider,
   type Operation,
   type Outcome,
   type Provider,
   type Round,
-  withFacets,
 } from "@junctor/core/provider";
 import { describeIssues, describeValue } from "@junctor/core/schema";
 import { createViewFiles } from "./app-view.ts";
@@ -40,15 +35,11 @@ import {
   drainEvents,
 } from "./event.ts";
 import type { AnyJob, Job } from "./jobs.ts";
-import { joinMembers, providerOf } from "./member.ts";
-import type { MemoryTasks } from "./memory-tasks.ts";
-import type { PromptRegistry } from "./prompts.ts";
-import type { ResourceRegistry } from "./resources.ts";
+import { joinMembers } from "./members.ts";
+import { type MemoryTasks, taskOffers } from "./memory-tasks.ts";
 import { toFailureText } from "./result.ts";
 import type { InferredOutput, SchemaSource } from "./schema.ts";
-import type { SkillSource } from "./skills.ts";
-import { type TaskHandler, toTaskContext } from "./task-call.ts";
-import { createTaskTools } from "./task-tools.ts";
+import { createTaskTools, type TaskHandler, toTaskContext } from "./task-tools.ts";
 import { type NoInput, toEntry, toJobEntry, type ToolEntry } from "./tool-entry.ts";
 import {
   type CheckedLater,
@@ -64,17 +55,17 @@ import {
 /** What a registry offers beside its tools, and who is told of the errors of handlers. */
 export interface RegistryOptions {
   /** Resources to offer; see `createResourceRegistry`. */
-  readonly resources?: ResourceRegistry;
+  readonly resources?: Provider;
   /** Prompts to offer; see `createPromptRegistry`. */
-  readonly prompts?: PromptRegistry;
+  readonly prompts?: Provider;
   /** Completes arguments of prompts and variables of templates; see `createCompletionRegistry`. */
-  readonly completion?: CompletionProvider;
+  readonly completion?: Provider;
   /** How long clients may keep lists, and whether caches may share them. */
   readonly cacheHints?: CacheHints;
   /** Keeps the tasks of tools that run as tasks; made with its defaults when the first of them is registered. */
   readonly tasks?: MemoryTasks;
   /** Skills, such as those of a folder; see `loadSkills`. Their files are served as resources. */
-  readonly skills?: SkillSource;
+  readonly skills?: Provider;
   /** Called for every error that was not a `ToolError`; the default writes it to the standard error stream. */
   readonly onError?: (error: unknown, tool: string) => void;
 }
@@ -84,7 +75,7 @@ const registryOptionKeys: KeysOf<RegistryOptions> = keys(
 );
 
 /** Tools living in this process. Made by {@link createRegistry}. */
-export interface Registry extends OldProvider {
+export interface Registry extends Provider {
   /**
    * Adds a tool that can run as a task: its caller gets an id at once, and asks for the result later.
    *
@@ -152,7 +143,9 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
   assertOptions(options);
   const { cacheHints, onError = writeError } = options;
   const views = createViewFiles();
-  const members = [views, ...membersOf(options)];
+  // Of a name that several have, the first one's counts.
+  const { skills, resources, prompts, completion } = options;
+  const members = [views, skills, resources, prompts, completion].filter((each) => each !== undefined);
   const catalog: NamedEntries<ToolEntry, Tool> = createNamedEntries(
     "The tool",
     "tools",
@@ -220,21 +213,21 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
   };
 
   const others = joinMembers(members, cacheHints);
-  const isTask = (method: string): boolean => method.startsWith("tasks/");
   const offers: Offers = {
     serves: (method) =>
       method === "tools/list" ||
       method === "tools/call" ||
-      (isTask(method) ? hasTasks && methods.has(method) : others.offers.serves(method)),
+      (hasTasks && taskOffers.serves(method)) ||
+      others.offers.serves(method),
     get extensions() {
-      return hasTasks ? { ...others.offers.extensions, [extensionIds.tasks]: {} } : others.offers.extensions;
+      return hasTasks ? { ...others.offers.extensions, ...taskOffers.extensions } : others.offers.extensions;
     },
   };
-  const provider: Provider = {
+  return {
     list: (part, context) => (part === "tools" ? (catalog.list() as never) : others.list(part, context)),
     call: (operation, context) => {
       if (operation.method !== "tools/call")
-        return isTask(operation.method)
+        return taskOffers.serves(operation.method)
           ? taskTools.call(operation, context)
           : others.call(operation, context);
       const entry = catalog.entries.get(operation.name);
@@ -253,47 +246,21 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
       const stops = [catalog, ...members].map((source) => source.onChange?.(listener));
       return () => stops.forEach((stop) => stop?.());
     },
-  };
-  const registry = Object.assign(withFacets(provider), {
     register: (name: string, spec: ToolSpec<SchemaSource>, handler: unknown) =>
       add(name, toEntry(name, spec, handler as ToolHandler<never>)),
     registerJob: (name: string, spec: ToolSpec<SchemaSource>, job: unknown) =>
       add(name, toJobEntry(name, spec, job as AnyJob, onError)),
     unregister: (name: string) => catalog.remove(name),
-    ...(options.prompts === undefined ? {} : { prompts: options.prompts }),
-  });
-  return Object.defineProperty(registry, "cacheHints", { value: cacheHints, enumerable: true });
-}
-
-/** What a registry has besides tools. Of a name that several have, the first one's counts. */
-function membersOf({ resources, prompts, completion, skills }: RegistryOptions): readonly Provider[] {
-  return [
-    ...(skills === undefined
-      ? []
-      : [
-          providerOf(skills, {
-            skills,
-            resources: skills.resources,
-            ...(skills.onChange === undefined ? {} : { onChange: skills.onChange.bind(skills) }),
-          }),
-        ]),
-    ...(resources === undefined
-      ? []
-      : [providerOf(resources, { resources, onChange: resources.onChange.bind(resources) })]),
-    ...(prompts === undefined
-      ? []
-      : [providerOf(prompts, { prompts, onChange: prompts.onChange.bind(prompts) })]),
-    ...(completion === undefined ? [] : [providerOf(completion, { completion })]),
-  ];
+  };
 }
 
 /** What each part must be able to do, and what makes one. */
 const parts: readonly (readonly [key: keyof RegistryOptions, method: string, maker: string])[] = [
-  ["resources", "listResources", "createResourceRegistry()"],
-  ["prompts", "listPrompts", "createPromptRegistry()"],
-  ["completion", "complete", "createCompletionRegistry()"],
+  ["resources", "list", "createResourceRegistry()"],
+  ["prompts", "list", "createPromptRegistry()"],
+  ["completion", "list", "createCompletionRegistry()"],
   ["tasks", "start", "createMemoryTasks()"],
-  ["skills", "listSkills", "await loadSkills(folder)"],
+  ["skills", "list", "await loadSkills(folder)"],
 ];
 
 function assertOptions(options: RegistryOptions): void {

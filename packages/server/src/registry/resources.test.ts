@@ -1,16 +1,17 @@
 import { describe, expect, test } from "vitest";
+import { listItems, readResource, watchResource } from "../../../../test/support/use-provider.ts";
 import { NotFoundError, UriTemplateError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
-import type { OldChange } from "../../../core/src/provider/old.ts";
+import { createOperation } from "../../../core/src/provider/operation.ts";
 import { createResourceRegistry, type ReadResult, type ResourceRegistry } from "./resources.ts";
 
 const context = createCallContext();
 
 async function read(resources: ResourceRegistry, uri: string): Promise<unknown> {
-  const outcome = await resources.readResource({ uri }, context);
+  const outcome = await readResource(resources, uri);
   return outcome.kind === "complete" ? outcome.result.value : outcome;
 }
 
@@ -20,9 +21,9 @@ function resourcesOf(result: ReadResult, mimeType?: string): ResourceRegistry {
   return resources;
 }
 
-function listen(resources: ResourceRegistry): OldChange[] {
-  const seen: OldChange[] = [];
-  resources.onChange((change) => seen.push(change));
+function listen(resources: ResourceRegistry): unknown[] {
+  const seen: unknown[] = [];
+  resources.onChange?.((change) => seen.push(change));
   return seen;
 }
 
@@ -57,7 +58,7 @@ describe("reading a resource", () => {
     );
     expect(await read(resources, "a:1")).toMatchObject({ kind: "input_required", state: 7 });
     const round = { answers: { sure: RawJson.fromText('{"action":"accept"}') }, state: 7 };
-    const outcome = await resources.readResource({ uri: "a:1", round }, context);
+    const outcome = await resources.call(createOperation("resources/read", "a:1", { round }), context);
     expect(outcome.kind === "complete" && outcome.result.value).toEqual({
       contents: [{ uri: "a:1", text: "state 7" }],
     });
@@ -104,11 +105,11 @@ describe("a template", () => {
 
   test("is listed beside resources, not among them, and can be removed", async () => {
     const resources = repositories();
-    expect((await resources.listTemplates(context)).map(({ uriTemplate }) => uriTemplate)).toEqual([
+    expect((await listItems(resources, "templates")).map(({ uriTemplate }) => uriTemplate)).toEqual([
       "repo://{owner}/{name}",
       "repo://{owner}/{+rest}",
     ]);
-    expect(await resources.listResources(context)).toEqual([{ uri: "repo://octo/plain", name: "plain" }]);
+    expect(await listItems(resources, "resources")).toEqual([{ uri: "repo://octo/plain", name: "plain" }]);
     expect(resources.unregister("repo://{owner}/{+rest}")).toBe(true);
     await expect(read(resources, "repo://octo/a/b")).rejects.toBeInstanceOf(NotFoundError);
   });
@@ -129,35 +130,30 @@ describe("a resource registry", () => {
 
   test("lists the same array until a resource comes or goes", async () => {
     const resources = resourcesOf("x");
-    const first = await resources.listResources(context);
-    expect(await resources.listResources(context)).toBe(first);
+    const first = await listItems(resources, "resources");
+    expect(await listItems(resources, "resources")).toBe(first);
     resources.updated("a:1");
-    expect(await resources.listResources(context)).toBe(first);
+    expect(await listItems(resources, "resources")).toBe(first);
     expect([resources.unregister("a:1"), resources.unregister("a:1")]).toEqual([true, false]);
-    expect(await resources.listResources(context)).toEqual([]);
+    expect(await listItems(resources, "resources")).toEqual([]);
   });
 
-  test("reports what was updated by its URI, and lists that changed by their kind", async () => {
+  test("tells those who watch what was updated, and everybody which lists changed", async () => {
     const resources = resourcesOf("x");
     const seen = listen(resources);
+    await watchResource(resources, "a:1", (notice) => seen.push(notice));
     resources.updated("a:1");
     resources.updated("a:1");
     resources.register("a:2", { name: "two" }, () => "");
     await Promise.resolve();
     expect(seen).toHaveLength(2);
-    expect(seen).toEqual(expect.arrayContaining([{ kind: "resource", uri: "a:1" }, { kind: "resources" }]));
+    expect(seen).toEqual(expect.arrayContaining([{ kind: "updated", uri: "a:1" }, { part: "resources" }]));
   });
 
   test("lets what exists be watched, by URI or by template, and nothing else", async () => {
     const resources = resourcesOf("x");
     resources.registerTemplate("b:{id}", { name: "b" }, () => "");
-    for (const uri of ["a:1", "b:7"]) expect(await resources.watch?.(uri, context)).toBeTypeOf("function");
-    const watch = async (): Promise<unknown> => resources.watch?.("c:1", context);
-    await expect(watch()).rejects.toEqual(new NotFoundError("resource", "c:1"));
-  });
-
-  test("answers a watch of what is not there with a rejection, not a throw", async () => {
-    const watched = Promise.resolve(resourcesOf("x").watch?.("c:1", context));
-    await expect(watched).rejects.toBeInstanceOf(NotFoundError);
+    for (const uri of ["a:1", "b:7"]) expect(await watchResource(resources, uri)).toBeTypeOf("function");
+    await expect(watchResource(resources, "c:1")).rejects.toEqual(new NotFoundError("resource", "c:1"));
   });
 });

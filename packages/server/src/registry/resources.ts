@@ -14,23 +14,19 @@ import {
   isInputRequired,
   noAnswers,
   readAnswers,
-  createChangeSource,
   createWatches,
   emptyListing,
   isResourceContents,
   toResourceContents,
   type CallContext,
   withContext,
-  type OldChange,
   type InputRequired,
   type Outcome,
   type Provider,
-  type ResourceProvider,
-  withFacets,
 } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
 import { createNamedEntries } from "./catalog.ts";
-import { resourceOffers, withProvider } from "./member.ts";
+import { resourceOffers } from "./members.ts";
 import { assertHandler, assertSpec } from "./tool-spec.ts";
 
 /** What reading a resource gives: text, bytes, or contents in the protocol's own form. */
@@ -49,7 +45,7 @@ export interface ReadContext extends CallContext {
 export type ResourceReader = (context: ReadContext) => ReadResult | Promise<ReadResult>;
 
 /** Resources living in this process. Made by {@link createResourceRegistry}. */
-export interface ResourceRegistry extends ResourceProvider {
+export interface ResourceRegistry extends Provider {
   /**
    * Adds a resource at one URI. Throws at once for a URI that is taken or not absolute, a missing name, a key of the spec
    * that is unknown or has a wrong value, and a missing reader.
@@ -68,7 +64,6 @@ export interface ResourceRegistry extends ResourceProvider {
   unregister(uriOrTemplate: string): boolean;
   /** Tells those who subscribed to a resource that it changed. */
   updated(uri: string): void;
-  onChange(listener: (change: OldChange) => void): () => void;
 }
 
 interface ResourceEntry {
@@ -94,7 +89,6 @@ export function createResourceRegistry(): ResourceRegistry {
     "templates",
     (entry: TemplateEntry) => entry.template,
   );
-  const updates = createChangeSource();
   const watches = createWatches();
 
   const find = (
@@ -109,7 +103,7 @@ export function createResourceRegistry(): ResourceRegistry {
     throw new NotFoundError("resource", uri);
   };
 
-  const provider: Provider = {
+  return {
     list: (part) => {
       if (part === "resources") return plain.list() as never;
       return part === "templates" ? (templates.list() as never) : emptyListing;
@@ -130,9 +124,6 @@ export function createResourceRegistry(): ResourceRegistry {
       const stops = [plain, templates].map((source) => source.onChange(listener));
       return () => stops.forEach((stop) => stop());
     },
-  };
-  const registry: ResourceRegistry = {
-    ...toResourceFacet(provider),
     register: (uri, spec, read) => {
       const what = `Resource ${JSON.stringify(uri)}`;
       if (typeof uri !== "string" || !URL.canParse(uri))
@@ -156,32 +147,7 @@ export function createResourceRegistry(): ResourceRegistry {
       templates.add(uriTemplate, { template, pattern: parseUriTemplate(uriTemplate), read });
     },
     unregister: (uriOrTemplate) => plain.remove(uriOrTemplate) || templates.remove(uriOrTemplate),
-    updated: (uri) => {
-      updates.report({ kind: "resource", uri });
-      watches.report(uri);
-    },
-    onChange: (listener) => {
-      const stops = [provider.onChange?.(() => listener({ kind: "resources" })), updates.onChange(listener)];
-      return () => stops.forEach((stop) => stop?.());
-    },
-  };
-  return withProvider(registry, provider);
-}
-
-/** The resources of a provider, for those who use them without a registry. They hear of updates by `onChange`. */
-export function toResourceFacet(provider: Provider): ResourceProvider {
-  const { resources } = withFacets(provider);
-  if (resources === undefined) throw new TypeError("The provider has no resources");
-  return {
-    ...resources,
-    watch: async (uri, context) => {
-      const stop = await provider.watch?.(
-        { part: "resources", name: uri, ref: undefined },
-        context,
-        () => {},
-      );
-      return stop ?? (() => {});
-    },
+    updated: watches.report,
   };
 }
 

@@ -3,12 +3,11 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
-import { RawJson } from "../../../core/src/json/raw.ts";
+import { callTool, valueOf } from "../../../../test/support/use-provider.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
 import type { ToolResult } from "../../../core/src/mcp/types.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
 import { failure, structured, text } from "../../../core/src/provider/content.ts";
-import { createCallContext } from "../../../core/src/provider/context.ts";
 import type { HandlerResult, ToolHandler } from "./event.ts";
 import { createRegistry, type Registry } from "./registry.ts";
 import type { InferredOutput, SchemaSource } from "./schema.ts";
@@ -80,8 +79,7 @@ describe("with `output`, a handler may return", () => {
       if (answer === undefined) return inputRequired({ where: elicit("Where?", {}) });
       return answer.action === "accept" ? { celsius: 3 } : failure("no place, no weather");
     });
-    const call = { name: "x", arguments: RawJson.fromText("{}") };
-    expect(await registry.callTool(call, createCallContext())).toMatchObject({ kind: "input_required" });
+    expect(await callTool(registry, "x")).toMatchObject({ kind: "input_required" });
     registry.unregister("x");
     registry.register("x", { output }, () => ({ content: [text("no thermometer")], isError: true }));
     expect(await resultOf(registry)).toMatchObject({ isError: true });
@@ -458,7 +456,5 @@ function addGeneric<Input extends z.ZodObject>(
 }
 
 async function resultOf(registry: Registry): Promise<unknown> {
-  const call = { name: "x", arguments: RawJson.fromText("{}") };
-  const outcome = await registry.callTool(call, createCallContext());
-  return outcome.kind === "complete" ? outcome.result.value : outcome;
+  return valueOf(await callTool(registry, "x"));
 }

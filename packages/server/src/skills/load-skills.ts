@@ -5,16 +5,15 @@ import { RawJson } from "@junctor/core/json";
 import { childrenOf, definitionOf, extensionIds, type Resource, type Skill } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
 import {
-  createChangeSource,
+  createChanges,
   createWatches,
   emptyListing,
   Listing,
   type Offers,
   type Provider,
   toResourceContents,
-  withFacets,
 } from "@junctor/core/provider";
-import { resourceOffers, type SkillSource, toResourceFacet, withProvider } from "../registry/index.ts";
+import { resourceOffers } from "../registry/index.ts";
 import { type ReadFile, readSkillFolder, type SkillSnapshot } from "./read-folder.ts";
 
 export interface LoadSkillsOptions {
@@ -30,7 +29,7 @@ export interface LoadSkillsOptions {
 const optionKeys: KeysOf<LoadSkillsOptions> = keys("prefix watch onError clock");
 
 /** A folder of skills in memory. Disposing it ends the watch. */
-export interface LoadedSkills extends SkillSource, Disposable {
+export interface LoadedSkills extends Provider, Disposable {
   /** Reads the folder again now. Rejects, and changes nothing, where it cannot be served. */
   reload(): Promise<void>;
 }
@@ -57,7 +56,7 @@ export async function loadSkills(folder: string, options: LoadSkillsOptions = {}
     );
   let snapshot = await readSkillFolder(folder, prefix);
   let listings = toListings(snapshot);
-  const changes = createChangeSource();
+  const changes = createChanges();
   const watches = createWatches();
   let underway: Promise<void> = Promise.resolve();
   const readAgain = async (): Promise<void> => {
@@ -67,11 +66,8 @@ export async function loadSkills(folder: string, options: LoadSkillsOptions = {}
     const isListedAnew = JSON.stringify(next.skills) !== JSON.stringify(snapshot.skills);
     snapshot = next;
     listings = toListings(next);
-    if (isListedAnew) changes.report({ kind: "resources" });
-    for (const uri of changed) {
-      changes.report({ kind: "resource", uri });
-      watches.report(uri);
-    }
+    if (isListedAnew) changes.report({ part: "skills" });
+    changed.forEach(watches.report);
   };
   /** One after the other, so that an older snapshot never replaces a newer one. */
   const reload = (): Promise<void> => (underway = underway.catch(() => {}).then(readAgain));
@@ -81,7 +77,7 @@ export async function loadSkills(folder: string, options: LoadSkillsOptions = {}
     if (file === undefined) throw new NotFoundError("resource", uri);
     return file;
   };
-  const provider: Provider = {
+  return {
     list: (part) => {
       if (part === "skills") return listings.skills as never;
       return part === "resources" ? (listings.resources as never) : emptyListing;
@@ -107,21 +103,10 @@ export async function loadSkills(folder: string, options: LoadSkillsOptions = {}
       return watches.add(name, context, listener);
     },
     offers: () => skillOffers,
-    onChange: (listener) =>
-      changes.onChange(({ kind }) => {
-        if (kind !== "resource") listener({ part: "skills" });
-      }),
-  };
-  const { skills } = withFacets(provider);
-  if (skills === undefined) throw new TypeError("The provider has no skills");
-  const loaded: LoadedSkills = {
-    ...skills,
-    resources: toResourceFacet(provider),
     onChange: changes.onChange,
     reload,
     [Symbol.dispose]: stop,
   };
-  return withProvider(loaded, provider);
 }
 
 const skillOffers: Offers = {

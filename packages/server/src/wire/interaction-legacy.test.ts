@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type Conversation, talkLegacy } from "../../../../test/support/conversation.ts";
+import { toProvider } from "../../../../test/support/use-provider.ts";
 import type { Frame } from "../../../../test/support/wire-schema.ts";
 import { UpstreamError } from "../../../core/src/errors/index.ts";
 import { elicit, elicitUrl, listRoots, sample } from "../../../core/src/mcp/question.ts";
@@ -7,7 +8,6 @@ import { type LegacyRevision, legacyRevisions } from "../../../core/src/mcp/revi
 import type { Server } from "../../../core/src/mcp/server.ts";
 import type { Question } from "../../../core/src/mcp/types.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
-import type { OldProvider } from "../../../core/src/provider/old.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import type { ToolHandler } from "../registry/event.ts";
 import { createPromptRegistry } from "../registry/prompts.ts";
@@ -184,14 +184,11 @@ describe("a tool that asks a legacy client", () => {
   });
 
   test("whose server is not reached with the answers has reached it before, and says so", async () => {
-    const provider: OldProvider = {
-      listTools: () => [],
-      callTool: ({ round }) => {
-        if (round === undefined) return { kind: "input_required", asks: { name: elicit("Name?", {}) } };
-        const facts = { server: "up", delivery: "not_sent" } as const;
-        throw new UpstreamError("unavailable", "up is not available, and the call was not sent.", facts);
-      },
-    };
+    const provider = toProvider([], ({ round }) => {
+      if (round === undefined) return { kind: "input_required", asks: { name: elicit("Name?", {}) } };
+      const facts = { server: "up", delivery: "not_sent" } as const;
+      throw new UpstreamError("unavailable", "up is not available, and the call was not sent.", facts);
+    });
     await using client = await talkWillingly(createServer(provider, info));
     const response = client.request("tools/call", { name: "tool" });
     answer(client, await asked(client), { action: "decline" });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type Conversation, talkLegacy, talkModern } from "../../../../test/support/conversation.ts";
+import { toProvider } from "../../../../test/support/use-provider.ts";
 import { connect } from "../../../client/src/client/connect.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { type LegacyRevision, legacyRevisions, type Revision } from "../../../core/src/mcp/revision.ts";
@@ -111,10 +112,7 @@ describe("a result that came as bytes", () => {
   function createForwarding(result: string): Server {
     const bytes = RawJson.parse(Buffer.from(result));
     return createServer(
-      {
-        listTools: () => Promise.resolve([]),
-        callTool: () => Promise.resolve({ kind: "complete", result: bytes }),
-      },
+      toProvider([], async () => ({ kind: "complete", result: bytes })),
       info,
     );
   }

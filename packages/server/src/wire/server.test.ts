@@ -7,6 +7,7 @@ import {
   talkLegacy,
   talkModern,
 } from "../../../../test/support/conversation.ts";
+import { toProvider } from "../../../../test/support/use-provider.ts";
 import { ToolError } from "../../../core/src/errors/index.ts";
 import { legacyRevisions, newestLegacyRevision } from "../../../core/src/mcp/revision.ts";
 import type { CallContext } from "../../../core/src/provider/context.ts";
@@ -249,7 +250,7 @@ describe("what the provider lacks", () => {
 describe("a call that fails", () => {
   const failing = (error: unknown, options: ServerOptions = {}): ReturnType<typeof createServer> =>
     createServer(
-      { listTools: () => Promise.resolve([]), callTool: () => Promise.reject(error) },
+      toProvider([], () => Promise.reject(error)),
       info,
       options,
     );

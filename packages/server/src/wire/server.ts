@@ -23,7 +23,7 @@ import {
   stringParam,
 } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import { type CallerInfo, fromFacets, type OldProvider, type Provider } from "@junctor/core/provider";
+import type { CallerInfo, Provider } from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
 import { createListenLimits, type ListenLimits } from "./listen-limits.ts";
 import { createMethods, ifServed } from "./methods.ts";
@@ -85,13 +85,8 @@ const serverOptionKeys: KeysOf<ServerOptions> = {
  * @example
  * await serveStdio(createServer(registry, { name: "weather", version: "1.0.0" }));
  */
-export function createServer(
-  given: OldProvider | Provider,
-  info: ServerInfo,
-  options: ServerOptions = {},
-): Server {
-  assertServable(given, info, options);
-  const provider = fromFacets(given);
+export function createServer(provider: Provider, info: ServerInfo, options: ServerOptions = {}): Server {
+  assertServable(provider, info, options);
   const { serves = "both", unknownTool = "invalid_params", observer, onError = writeError } = options;
   const { instructions: told, ...serverInfo } = info;
   const instructions = typeof told === "function" ? told : () => told;
@@ -183,12 +178,11 @@ export function createServer(
 }
 
 /** Throws a `TypeError` for what the compiler refuses too, with what to write. */
-function assertServable(given: OldProvider | Provider, info: ServerInfo, options: ServerOptions): void {
-  const { list, call, listTools, callTool } = (given ?? {}) as Partial<OldProvider & Provider>;
-  const isProvider = typeof list === "function" && typeof call === "function";
-  if (!isProvider && (typeof listTools !== "function" || typeof callTool !== "function"))
+function assertServable(provider: Provider, info: ServerInfo, options: ServerOptions): void {
+  const { list, call, offers } = (provider ?? {}) as Partial<Provider>;
+  if ([list, call, offers].some((member) => typeof member !== "function"))
     throw new TypeError(
-      "createServer(provider, info): the provider must have listTools and callTool; createRegistry() makes one",
+      "createServer(provider, info): the provider must have list, call and offers; createRegistry() makes one",
     );
   if (!isImplementation(info))
     throw new TypeError('createServer(provider, info): write { name: "weather", version: "1.0.0" } as info');

@@ -3,7 +3,8 @@ import { type Conversation, talkLegacy, talkModern } from "../../../../test/supp
 import type { Frame } from "../../../../test/support/wire-schema.ts";
 import { legacyRevisions } from "../../../core/src/mcp/revision.ts";
 import type { Server } from "../../../core/src/mcp/server.ts";
-import type { OldChange, OldProvider } from "../../../core/src/provider/old.ts";
+import { emptyListing } from "../../../core/src/provider/listing.ts";
+import type { Change, Provider } from "../../../core/src/provider/provider.ts";
 import { createPromptRegistry, type PromptRegistry } from "../registry/prompts.ts";
 import { createRegistry, type Registry } from "../registry/registry.ts";
 import { createResourceRegistry, type ResourceRegistry } from "../registry/resources.ts";
@@ -183,20 +184,19 @@ describe("a listen stream", () => {
   });
 
   test("leaves out a resource that cannot be watched, and no listener behind", async () => {
-    const listeners = new Set<(change: OldChange) => void>();
+    const listeners = new Set<(change: Change) => void>();
     const stopped = vi.fn<() => void>();
-    const provider: OldProvider = {
-      listTools: () => Promise.resolve([]),
-      callTool: () => Promise.reject(new Error("none")),
+    const provider: Provider = {
+      list: () => emptyListing,
+      call: () => Promise.reject(new Error("none")),
+      offers: () => ({ serves: () => true }),
       onChange: (listener) => {
         listeners.add(listener);
         return () => listeners.delete(listener);
       },
-      resources: {
-        listResources: () => Promise.resolve([]),
-        listTemplates: () => Promise.resolve([]),
-        readResource: () => Promise.reject(new Error("none")),
-        watch: (uri) => (uri === "x:good" ? Promise.resolve(stopped) : Promise.reject(new Error("gone"))),
+      watch: async ({ name }) => {
+        if (name !== "x:good") throw new Error("gone");
+        return stopped;
       },
     };
     await using client = talkModern(createServer(provider, info, { onError: () => {}, maxListens: 1 }));
@@ -259,7 +259,7 @@ describe("a legacy session", () => {
       watching++;
       return () => void watching--;
     };
-    const provider = { ...tools, resources: { ...tools.resources, watch } } as OldProvider;
+    const provider: Provider = { ...tools, watch };
     const client = await talkLegacy(createServer(provider, info), "2025-11-25");
     await Promise.all([1, 2, 3].map(() => client.result("resources/subscribe", { uri: "x:a" })));
     expect(watching).toBe(1);

@@ -2,7 +2,7 @@
 import { NotFoundError, RpcError } from "@junctor/core/errors";
 import { joinJson, RawJson } from "@junctor/core/json";
 import { declaredExtension, extensionIds, missingExtension, type Seal } from "@junctor/core/mcp";
-import type { CallContext, Outcome, Task } from "@junctor/core/provider";
+import type { CallContext, Outcome, TaskOutcome } from "@junctor/core/provider";
 import { toErrorBody } from "@junctor/core/rpc";
 
 /** Capabilities count for one request: each request about a task must declare that its caller knows tasks. This is checked first. */
@@ -39,9 +39,6 @@ export function openTaskId(id: string, seal: Seal, caller: string | undefined): 
 function toBinding(caller: string | undefined): string {
   return JSON.stringify([caller ?? null, "task"]);
 }
-
-/** The outcome of something that is or became a task. */
-export type TaskOutcome = Outcome & { readonly task: Task };
 
 /** The result of a call that became a task. It says nothing of questions and results: `tasks/get` does. */
 export function toCreatedTask(

@@ -1,12 +1,5 @@
 import { NotFoundError, RpcError, ToolError } from "@junctor/core/errors";
-import {
-  type CallContext,
-  fromFacets,
-  type OldProvider,
-  type Operation,
-  type Outcome,
-  type Provider,
-} from "@junctor/core/provider";
+import { type CallContext, type Operation, type Outcome, type Provider } from "@junctor/core/provider";
 import { resultScheme } from "./cut.ts";
 
 /** The replicas of one gateway, each of which keeps the results that it cut. */
@@ -14,10 +7,7 @@ export interface ResultsElsewhere {
   /** The id of this replica: 12 hexadecimal digits. Ids of results that it keeps begin with it. */
   readonly here: string;
   /** Reads results of a profile at another replica; undefined when that replica is gone. */
-  readonly readerAt: (
-    address: string,
-    profile: string | undefined,
-  ) => Promise<OldProvider | Provider | undefined>;
+  readonly readerAt: (address: string, profile: string | undefined) => Promise<Provider | undefined>;
   /** Registers the reader of this replica's results of a profile, for the other replicas. */
   readonly serve: (profile: string | undefined, reader: Provider) => void;
 }
@@ -58,7 +48,7 @@ export function withElsewhere(
   ): Promise<Outcome | undefined> => {
     try {
       const other = await readerAt(address, profile);
-      return other && (await fromFacets(other).call(operation, context));
+      return other && (await other.call(operation, context));
     } catch (error) {
       context.signal.throwIfAborted();
       if (error instanceof RpcError) throw error;

@@ -7,11 +7,9 @@ import {
   type CallContext,
   emptyListing,
   findIn,
-  fromFacets,
   Listing,
   mapListings,
   type Notice,
-  type OldProvider,
   type Operation,
   type Outcome,
   type Provider,
@@ -83,10 +81,9 @@ const readResult: Tool = {
  * @example
  * const server = createServer(withBudget(registry, { maxResultTokens: 8000 }), { name: "files", version: "1.0.0" });
  */
-export function withBudget(given: OldProvider | Provider, options: BudgetOptions): Provider {
+export function withBudget(inner: Provider, options: BudgetOptions): Provider {
   assertKnownKeys("withBudget", options, optionKeys);
   const { kept = new KeptResults(), own: wrap = (tools: Provider) => tools, elsewhere } = options;
-  const inner = fromFacets(given);
   const capOf = toCapOf(options.maxResultTokens);
   const ownerOf = ({ caller }: CallContext): string =>
     JSON.stringify([caller ?? null, options.profile ?? null]);

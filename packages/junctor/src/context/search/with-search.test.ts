@@ -120,7 +120,7 @@ describe("describe_tools", () => {
   test("gives definitions as the list has them", async () => {
     const inner = compose({ ...createParts() });
     const provider = withSearch(inner);
-    const [tool] = await inner.listTools(createCallContext());
+    const [tool] = await listTools(inner, createCallContext());
     expect(await call(provider, "describe_tools", { names: ["github__create_issue"] })).toBe(
       definitionOf(tool!).text,
     );

@@ -15,10 +15,8 @@ import {
   type CallerInfo,
   emptyListing,
   findIn,
-  fromFacets,
   type Listing,
   type Notice,
-  type OldProvider,
   type Operation,
   type Outcome,
   type Provider,
@@ -70,12 +68,11 @@ const deferring = /^(?:claude-code|codex|visual studio code|openai)/i;
  * @example
  * const server = createServer(withSearch(gateway.provider), { name: "tools", version: "1.0.0" });
  */
-export function withSearch(given: OldProvider | Provider, options: SearchOptions = {}): Provider {
+export function withSearch(inner: Provider, options: SearchOptions = {}): Provider {
   assertKnownKeys("withSearch", options, optionKeys);
   const { tools: mode = "search", budget = usualBudget, pin = [], serverOf = ownerOrNone } = options;
   const { trustsHints = () => false, own: wrap = (tools: Provider) => tools } = options;
   const { hasReadTool = () => options.trustsHints !== undefined } = options;
-  const inner = fromFacets(given);
   const index = new ToolIndex(serverOf);
   const surfaces = new Surfaces(pin);
   const surfaced: ReadonlySet<string> = new Set([...Object.values(surfaceNames), ...pin]);

@@ -5,32 +5,10 @@ import {
   type CallContext,
   createCallContext,
   findIn,
-  fromFacets,
   Listing,
   type Offers,
-  type OldProvider,
   type Provider,
 } from "@junctor/core/provider";
-
-const providers = new WeakMap<object, Provider>();
-
-/** Makes a part of a registry known as the provider that it is. */
-export function withProvider<T extends object>(part: T, provider: Provider): T {
-  providers.set(part, provider);
-  return part;
-}
-
-/** The provider of a part of a registry, of which an author may have written the facets. */
-export function providerOf(part: object, facets: Partial<OldProvider>): Provider {
-  return (
-    providers.get(part) ??
-    fromFacets({
-      listTools: () => [],
-      callTool: ({ name }) => Promise.reject(new NotFoundError("tool", name)),
-      ...facets,
-    })
-  );
-}
 
 /** Offers these methods to everybody. */
 export function offering(...methods: readonly string[]): Offers {
