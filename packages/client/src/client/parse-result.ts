@@ -1,5 +1,5 @@
 import { RpcError, rpcCodes } from "@junctor/core/errors";
-import type { RawJson } from "@junctor/core/json";
+import { type RawJson, withoutMembers } from "@junctor/core/json";
 import { parseAsks, type ToolResult } from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
 import type { Outcome, TaskOutcome } from "@junctor/core/provider";
@@ -12,6 +12,12 @@ export function toToolResult(result: RawJson): ToolResult {
 
 /** The longest id of a task that is kept. */
 const maxIdLength = 8192;
+
+/** The members of a task that are read here, and those that belong to one hop. */
+const ofTask =
+  "taskId status statusMessage createdAt lastUpdatedAt ttlMs pollIntervalMs inputRequests result error resultType cacheScope _meta".split(
+    " ",
+  );
 
 /** Reads a task as a server wrote it. `id` is the one that was asked for. Throws for what is no task. */
 export function parseTask(raw: RawJson, id?: string): TaskOutcome {
@@ -28,6 +34,7 @@ export function parseTask(raw: RawJson, id?: string): TaskOutcome {
     updatedAt: parseTime(lastUpdatedAt, "lastUpdatedAt"),
     ttlMs: typeof ttlMs === "number" && Number.isSafeInteger(ttlMs) && ttlMs > 0 ? ttlMs : null,
     pollMs: typeof pollIntervalMs === "number" && pollIntervalMs >= 0 ? pollIntervalMs : undefined,
+    more: raw.hasOnly(ofTask) ? undefined : withoutMembers(raw, ofTask),
   };
   return { ...parseStatus(raw), task };
 }

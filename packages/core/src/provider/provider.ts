@@ -65,6 +65,8 @@ export interface Task {
   readonly ttlMs: number | null;
   /** How long a caller should wait before it looks again. */
   readonly pollMs?: number | undefined;
+  /** What its server wrote of it beside all this: an object with the members that we do not know. */
+  readonly more?: RawJson | undefined;
 }
 
 /** How an operation ended, or where its task is. A task that has completed is a complete outcome with `task` beside it. */

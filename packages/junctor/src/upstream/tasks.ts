@@ -213,7 +213,7 @@ function createEnds(server: string): (outcome: Outcome) => void {
 /** The state of a task as text, to compare it. Its times are left out: a change of those alone is not reported. */
 function toText(outcome: Outcome): string {
   const { kind, task } = outcome;
-  const facts: readonly unknown[] = [kind, task?.message];
+  const facts: readonly unknown[] = [kind, task?.message, task?.more?.text];
   switch (outcome.kind) {
     case "complete":
       return JSON.stringify([...facts, outcome.result.text]);

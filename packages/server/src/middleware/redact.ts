@@ -134,7 +134,18 @@ function isSchema(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** An end without secrets, also in what a server says of a task beside the members that we know. */
 function scrubEnd(end: CallEnd, scrub: Scrub): CallEnd {
+  const scrubbed = scrubOutcome(end, scrub);
+  const { task } = end;
+  if (task?.more === undefined) return scrubbed;
+  const more = scrub(task.more.text);
+  return more === task.more.text
+    ? scrubbed
+    : ({ ...scrubbed, task: { ...task, more: RawJson.fromText(more) } } as CallEnd);
+}
+
+function scrubOutcome(end: CallEnd, scrub: Scrub): CallEnd {
   switch (end.kind) {
     case "complete": {
       const { text, isForeign } = end.result;

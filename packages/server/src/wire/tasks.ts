@@ -48,13 +48,13 @@ export function toCreatedTask(
   caller: string | undefined,
 ): RawJson {
   const id = toTaskId([tool, outcome.task.ref], seal, caller);
-  return RawJson.fromText(`{"resultType":"task",${toMembers(outcome, id)}}`);
+  return RawJson.fromText(`{"resultType":"task",${toMembers(outcome, id)}${unknownOf(outcome)}}`);
 }
 
 /** The whole of a task, for `tasks/get` and for those who listen. `more` is members as JSON text. */
 export function toTaskJson(outcome: Outcome, id: string, more?: string): RawJson {
   assertTask(outcome);
-  const head = `{${toMembers(outcome, id)}${more === undefined ? "" : `,${more}`}`;
+  const head = `{${toMembers(outcome, id)}${unknownOf(outcome)}${more === undefined ? "" : `,${more}`}`;
   switch (outcome.kind) {
     case "input_required":
       return RawJson.fromText(`${head},"inputRequests":${JSON.stringify(outcome.asks)}}`);
@@ -84,6 +84,12 @@ function toMembers({ kind, task }: TaskOutcome, taskId: string): string {
     pollIntervalMs: pollMs,
   };
   return JSON.stringify(members).slice(1, -1);
+}
+
+/** The members of a task that its server wrote and we do not know, each with a comma before it. */
+function unknownOf({ task: { more } }: TaskOutcome): string {
+  const members = more?.text.trim().slice(1, -1).trim() ?? "";
+  return members === "" ? "" : `,${members}`;
 }
 
 function toErrorText(error: RpcError): string {
