@@ -1,4 +1,12 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { type ErrorEntry, loadErrorEntries } from "../packages/core/src/errors/index.ts";
+import { issuerRows, keyRows, profileRows } from "../packages/junctor/src/config/access-rows.ts";
+import { entryRows } from "../packages/junctor/src/config/entry-rows.ts";
+import { gatewayRows } from "../packages/junctor/src/config/gateway-rows.ts";
+import type { Row, Rows } from "../packages/junctor/src/config/rows.ts";
+import { createConfigSchema } from "../packages/junctor/src/config/schema.ts";
+import { oauthRows, sandboxRows, serverRows } from "../packages/junctor/src/config/server-rows.ts";
 
 const errorsHead = `<!-- Made by scripts/reference.mjs from packages/core/src/errors/table.ts. Change that, then run the script. -->
 
@@ -62,7 +70,69 @@ function describeCode({ code, number, status, exit }: ErrorEntry): string {
   return [`\`${code}\``, ...facts].join(" · ");
 }
 
+const configTables: { readonly [name: string]: Rows } = {
+  entry: entryRows,
+  server: serverRows,
+  oauth: oauthRows,
+  sandbox: sandboxRows,
+  gateway: flatten(gatewayRows),
+  key: keyRows,
+  profile: profileRows,
+  issuer: issuerRows,
+};
+
+/** Settings of objects in their place, such as `http.port`. */
+function flatten(rows: Rows, prefix = ""): Rows {
+  const flat = Object.entries(rows).flatMap(([key, row]): (readonly [string, Row<unknown>])[] => [
+    [`${prefix}${key}`, row],
+    ...(row.type.rows === undefined ? [] : Object.entries(flatten(row.type.rows, `${prefix}${key}.`))),
+  ]);
+  return Object.fromEntries(flat);
+}
+
+function describeSettings(rows: Rows): string {
+  const lines = Object.entries(rows).map(([key, row]) => {
+    const since = row.since === undefined ? "" : ` (since ${row.since})`;
+    return `| \`${key}\` | ${describeDefault(row)} | ${row.doc}${since} | ${describeEdit(row)} |`;
+  });
+  return ["| key | default | meaning | an edit |", "|---|---|---|---|", ...lines].join("\n");
+}
+
+function describeDefault({ byDefault, usual, isRequired }: Row<unknown>): string {
+  if (byDefault !== undefined) return byDefault;
+  if (isRequired) return "must be given";
+  if (usual === undefined) return "";
+  return typeof usual === "number" ? usual.toLocaleString("en-US") : `\`${JSON.stringify(usual)}\``;
+}
+
+const effects = {
+  live: "",
+  next: ", counts at its next start",
+  server: ", restarts the server",
+  gateway: ", counts at the next start of the gateway",
+} as const;
+
+function describeEdit({ consent, effect }: Row<unknown>): string {
+  const asks = consent === "free" ? "at once" : consent === "asks" ? "asks" : "narrowing at once";
+  return consent === "free" && effect !== "live" ? effects[effect].slice(2) : `${asks}${effects[effect]}`;
+}
+
+function fillTables(text: string): string {
+  return text.replaceAll(
+    /(<!-- settings: (\w+) -->\n)[^]*?(<!-- end -->)/g,
+    (_, begin: string, name: string, end: string) => {
+      const rows = configTables[name];
+      if (rows === undefined) throw new Error(`there is no table ${name}`);
+      return `${begin}${describeSettings(rows)}\n${end}`;
+    },
+  );
+}
+
+const configPage = fileURLToPath(new URL("../docs/reference/config.md", import.meta.url));
+
 /** The reference pages that are derived from tables in the source: what each must be. `scripts/reference.mjs` writes them. */
 export const pages: { readonly [file: string]: string } = {
   "docs/reference/errors.md": describeErrors(await loadErrorEntries()),
+  "docs/reference/config.md": fillTables(readFileSync(configPage, "utf8")),
+  "packages/junctor/junctor.schema.json": `${JSON.stringify(createConfigSchema(), undefined, 2)}\n`,
 };

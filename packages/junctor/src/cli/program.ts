@@ -31,6 +31,7 @@ export const commands: { readonly [name: string]: () => Promise<Command> } = {
   logout: async () => (await import("./login/logout.ts")).logout,
   logins: async () => (await import("./login/logins.ts")).logins,
   check: async () => (await import("./check/check.ts")).check,
+  config: async () => (await import("./check/config.ts")).config,
   why: async () => (await import("./check/why.ts")).why,
   status: async () => (await import("./running/status.ts")).status,
   open: async () => (await import("./running/open.ts")).open,
@@ -65,6 +66,7 @@ export const groups: { readonly [title: string]: { readonly [names: string]: str
     "add, remove": "add a server by its command or URL; take one out",
     "enable, disable": "switch a server on or off, and keep its entry",
     "import, clients": "copy the servers of a client; list all clients",
+    config: "show a config as understood; its schema for editors",
     "trust, why": "approve what servers offer; say who may use a tool",
   },
   "One server": {

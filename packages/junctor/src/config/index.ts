@@ -16,9 +16,11 @@ export { createFindings } from "./findings.ts";
 export { isAnyAddress, type LockConfig, toRedaction, type TracesConfig } from "./gateway-rows.ts";
 export { type JsonMember, type JsonNode, parseJsoncNode } from "./jsonc.ts";
 export { readKeychain, writeKeychain } from "./keychain.ts";
+export { listSettings, type Setting } from "./origins.ts";
 export { parseConfig, parseConfigValue } from "./parse-config.ts";
 export { findSamePrefixes, toPrefix } from "./prefix.ts";
 export { toTarget } from "./sandbox.ts";
+export { createConfigSchema } from "./schema.ts";
 export { type OAuthConfig, type ToolRule } from "./server-rows.ts";
 export {
   cacheFolder,
