@@ -50,7 +50,7 @@ function mostASecond(askedAt: readonly number[], sinceMs: number, untilMs: numbe
 
 async function run(scale: Scale): Promise<readonly Line[]> {
   /** How often the callers come again. */
-  const seconds = scale === "full" ? 90 : 3;
+  const seconds = scale === "full" ? 45 : 3;
   using issuer = await startIssuer();
   const introspection = {
     clientId: "gateway",
@@ -165,7 +165,7 @@ function areServed(statuses: readonly (number | string)[]): boolean {
 export const row: Row = {
   title: "Strangers with made-up tokens",
   how: `\`junctor serve\` asks an issuer about opaque tokens; each answer takes ${answerMs} ms. ${strangers} strangers send made-up tokens all the time, first from one address and then from as many, while ${callers} callers use good ones.`,
-  limitMinutes: 8,
+  limitMinutes: 15,
   isInShort: true,
   run,
 };
