@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import type { Server } from "../../packages/core/src/mcp/server.ts";
+import type { ClientCapabilities } from "../../packages/core/src/mcp/types.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
@@ -28,6 +29,13 @@ function createMaps(): Server {
         return RawJson.fromText(
           `{"resultType":"complete","got":${request.params?.at("at")?.text ?? "null"},"secret":"4111 1111 1111 1111"}`,
         );
+      if (request.method === "groups/list") {
+        const { _meta, ...sent } = request.params?.value as {
+          readonly _meta: { readonly [key: string]: object };
+        };
+        const { extensions } = _meta["io.modelcontextprotocol/clientCapabilities"] as ClientCapabilities;
+        return RawJson.fromValue({ resultType: "complete", groups: ["a"], declared: extensions, sent });
+      }
       if (request.method === "tools/call" && name === "draw")
         return RawJson.fromText('{"resultType":"com.example/chart","handle":1.0}');
       return server.handle(request, wire);
@@ -109,8 +117,18 @@ describe("a method that the protocol does not have", () => {
     expect((await ask("com.example/locate", { at: 1 })).error).toMatchObject({ code: -32601 });
   });
 
+  test("of an extension of the protocol that is not known here passes like any other", async () => {
+    const groups = "io.modelcontextprotocol/groups";
+    const extensions = { [groups]: { methods: ["groups/*"] } };
+    await at.gateway.update(config({ one: { extensions } }));
+    const declaring = createTaskCaller(at.url, { capabilities: { extensions: { [groups]: {} } } });
+    await expect
+      .poll(async () => (await declaring("groups/list", { cursor: "c", unknown: 1 })).result)
+      .toMatchObject({ groups: ["a"], declared: { [groups]: {} }, sent: { cursor: "c", unknown: 1 } });
+  });
+
   test("of the protocol is never opened", async () => {
-    for (const method of ["tools/call", "io.modelcontextprotocol/x", "*"])
+    for (const method of ["tools/call", "tasks/*", "roots/list", "io.modelcontextprotocol/x", "*", "t*/x"])
       await expect(
         at.gateway.update(config({ one: { extensions: { [id]: { methods: [method] } } } })),
       ).rejects.toThrow("cannot be opened");

@@ -1,4 +1,5 @@
 import { resolve, sep } from "node:path";
+import { extensionIds, methods } from "@junctor/core/mcp";
 import { suggest } from "@junctor/core/options";
 import type { ServerLaunch } from "./entry-rows.ts";
 import { narrowAllow, narrowDeny, narrowOn } from "./narrow.ts";
@@ -201,11 +202,28 @@ function isInside(path: string, folder: string): boolean {
   return path !== folder && path.startsWith(folder.endsWith(sep) ? folder : `${folder}${sep}`);
 }
 
-/** Prefixes of the protocol: the gateway knows these extensions, or they concern one hop only (2026-07-28, `_meta`). */
+/** Prefixes of the protocol (2026-07-28, `_meta`). */
 const official = /^(?:[^./]+\.)?(?:modelcontextprotocol|mcp)(?:\.[^/]*)?\//i;
 
-/** Methods of others begin with a domain, those of the protocol do not. */
-const vendor = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+\/./i;
+/** Extensions that the gateway speaks itself, and those that concern one hop only: how it authenticates, and its server card. */
+const ofGateway: ReadonlySet<string> = new Set([
+  ...Object.values(extensionIds),
+  "io.modelcontextprotocol/oauth-client-credentials",
+  "io.modelcontextprotocol/enterprise-managed-authorization",
+  "io.modelcontextprotocol/server-card",
+]);
+
+/** The words that methods of the protocol begin with. Methods of others begin with a domain, those of its extensions with another word. */
+const ofProtocol: ReadonlySet<string | undefined> = new Set(
+  [...methods.keys(), "sampling/", "elicitation/", "roots/", "notifications/"].map(
+    (method) => method.split("/")[0],
+  ),
+);
+
+/** Whether a glob on methods matches none of the protocol's own. */
+function isOpenable(method: string): boolean {
+  return /^[a-z0-9.-]+\/./i.test(method) && !ofProtocol.has(method.split("/")[0]) && !official.test(method);
+}
 const coreTypes: readonly string[] = ["complete", "input_required", "task"];
 const maxIdLength = 256;
 
@@ -218,8 +236,8 @@ export const extensionRows = {
   methods: row({
     type: opened(
       '["com.example/*"]',
-      (method) => vendor.test(method) && !official.test(method),
-      "cannot be opened: write a method that begins with a domain of its own, such as com.example/*",
+      isOpenable,
+      "cannot be opened: write a method that does not begin as those of the protocol, such as com.example/*",
     ),
     usual: [],
     ...restarts,
@@ -247,8 +265,7 @@ const extensions = converted(
   ),
   (byId: { readonly [id: string]: OpenedExtension }, given) => {
     const problemOf = (id: string): string | undefined => {
-      if (official.test(id))
-        return "is an extension of the protocol itself, which cannot be opened: leave it out";
+      if (ofGateway.has(id)) return "is an extension that the gateway speaks itself: leave it out";
       if (id !== "" && id.length <= maxIdLength) return undefined;
       return `is no id of an extension: write 1 to ${maxIdLength} characters, such as com.example/maps`;
     };

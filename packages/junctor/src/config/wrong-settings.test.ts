@@ -338,7 +338,7 @@ describe("a server's settings", () => {
     ],
     [
       settings('{ "extensions": { "io.modelcontextprotocol/ui": {} } }'),
-      'junctor.servers.x.extensions["io.modelcontextprotocol/ui"]: is an extension of the protocol itself, which cannot be opened: leave it out',
+      'junctor.servers.x.extensions["io.modelcontextprotocol/ui"]: is an extension that the gateway speaks itself: leave it out',
     ],
     [
       settings('{ "start": "lasy" }'),
