@@ -1,6 +1,7 @@
 // One caller that takes all it can get, and another that wants little.
 import { describe, expect, test, vi } from "vitest";
 import type { Server } from "../../packages/core/src/mcp/server.ts";
+import type { Provider } from "../../packages/core/src/provider/provider.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { ListenHttpOptions } from "../../packages/server/src/http/listen-options.ts";
 import { createHttpTools, type HttpTools } from "../support/http-tools.ts";
@@ -79,7 +80,7 @@ const refused = { code: -32603, data: { code: "rpc.too_many", delivery: "not_sen
 describe("subscriptions", () => {
   test("to 100,000 resources in one request are refused before any of them is looked at", async () => {
     await using at = await start();
-    const watched = vi.spyOn(at.registry, "watch");
+    const watched = vi.spyOn(at.registry as { watch: NonNullable<Provider["watch"]> }, "watch");
     using wire = wireOf(at.port, greedy);
     const reply = await (await wire.post(listenTo(many(100_000)))).complete;
     expect([reply.status, reply.headers["retry-after"], reply.json]).toMatchObject([

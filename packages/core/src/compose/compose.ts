@@ -11,6 +11,7 @@ import {
   type Operation,
   type Outcome,
   type Provider,
+  type Wrapper,
 } from "../provider/index.ts";
 import { Catalog } from "./catalog.ts";
 import { createComposition } from "./composition.ts";
@@ -102,14 +103,14 @@ export function compose(
   const isWatchable = all.some((provider) => provider.watch !== undefined);
   const isHeard = all.some((provider) => provider.onChange !== undefined);
   const { list, call, watch, offers, onChange } = composition;
-  const composite: Provider = {
+  const composite: Wrapper = {
     list,
     call: (operation, context) =>
       isBare(operation) ? callBare(operation, context) : call(operation, context),
     find,
-    ...(isWatchable && watch !== undefined ? { watch } : {}),
+    watch: isWatchable ? watch : undefined,
     offers,
-    ...(isHeard && onChange !== undefined ? { onChange } : {}),
+    onChange: isHeard ? onChange : undefined,
   };
   return Object.assign(composite, { namespaces });
 }

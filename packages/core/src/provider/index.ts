@@ -71,6 +71,7 @@ export type {
   Target,
   Task,
   TaskOutcome,
+  Wrapper,
 } from "./provider.ts";
 export { foldCase, spellingsOf } from "./uri-spellings.ts";
 export { type Names, renameAt, renameOutcome, withNames } from "./with-names.ts";

@@ -17,7 +17,7 @@ import { failure } from "./content.ts";
 import type { CallContext } from "./context.ts";
 import { Filters, type ListedItem } from "./filters.ts";
 import { createOperation, findIn, thingOf } from "./operation.ts";
-import type { Entry, Notice, Operation, Outcome, Provider, Task } from "./provider.ts";
+import type { Entry, Notice, Operation, Outcome, Provider, Task, Wrapper } from "./provider.ts";
 import {
   addTerms,
   type CallTerms,
@@ -108,7 +108,7 @@ interface Admitted {
   readonly serve: Serve;
 }
 
-function guard(inner: Provider, chain: readonly Middleware[], clock: Clock): Provider {
+function guard(inner: Provider, chain: readonly Middleware[], clock: Clock): Wrapper {
   const isJudging = chain.some(judges);
   const listFilters = chain.flatMap((middleware) => middleware.filterTools?.bind(middleware) ?? []);
   const filters = new Filters(inner, listFilters, isJudging);
@@ -201,18 +201,16 @@ function guard(inner: Provider, chain: readonly Middleware[], clock: Clock): Pro
   return {
     list: (part, context) => recover(() => filters.list(part, context), reject),
     call: run,
-    ...(isJudging ? { find } : inner.find === undefined ? {} : { find: inner.find.bind(inner) }),
-    ...(inner.watch === undefined
-      ? {}
-      : {
-          watch: (target, context, listener) => {
-            if (target.ref !== undefined) return watchTask(target, context, listener);
-            const reading = { ...createOperation("resources/read", target.name), part: target.part };
-            return andThen(settled(judge(reading, context)), () => watchInner(target, context, listener));
-          },
-        }),
+    find: isJudging ? find : inner.find?.bind(inner),
+    watch:
+      inner.watch &&
+      ((target, context, listener) => {
+        if (target.ref !== undefined) return watchTask(target, context, listener);
+        const reading = { ...createOperation("resources/read", target.name), part: target.part };
+        return andThen(settled(judge(reading, context)), () => watchInner(target, context, listener));
+      }),
     offers: (caller) => inner.offers(caller),
-    ...(inner.onChange === undefined ? {} : { onChange: inner.onChange.bind(inner) }),
+    onChange: inner.onChange?.bind(inner),
   };
 }
 
@@ -367,18 +365,15 @@ function callUnder(
 }
 
 /** The provider that is in use when something is asked of it. What was begun with an earlier one stays with that. */
-export function latest(current: () => Provider): Provider {
+export function latest(current: () => Provider): Wrapper {
   const { watch, onChange } = current();
   return {
     list: (part, context) => current().list(part, context),
     call: (operation, context) => current().call(operation, context),
     find: (part, name, context) => findIn(current(), part, name, context),
-    ...(watch === undefined
-      ? {}
-      : { watch: (target, context, listener) => current().watch?.(target, context, listener) ?? (() => {}) }),
+    watch:
+      watch && ((target, context, listener) => current().watch?.(target, context, listener) ?? (() => {})),
     offers: (caller) => current().offers(caller),
-    ...(onChange === undefined
-      ? {}
-      : { onChange: (listener) => current().onChange?.(listener) ?? (() => {}) }),
+    onChange: onChange && ((listener) => current().onChange?.(listener) ?? (() => {})),
   };
 }

@@ -142,10 +142,21 @@ export interface Provider {
   /** Rejects with a `NotFoundError` for a name it does not have. */
   call(operation: Operation, context: CallContext): Awaitable<Outcome>;
   /** Finds an item by any name that callers may use for it, not only the listed one. When left out, the list is searched. */
-  find?<P extends Part>(part: P, name: string, context: CallContext): Awaitable<Entry<Items[P]> | undefined>;
+  readonly find?:
+    | (<P extends Part>(
+        part: P,
+        name: string,
+        context: CallContext,
+      ) => Awaitable<Entry<Items[P]> | undefined>)
+    | undefined;
   /** Tells what happens to something until the returned function is called or the context's signal is aborted. */
-  watch?(target: Target, context: CallContext, listener: (notice: Notice) => void): Awaitable<() => void>;
+  readonly watch?:
+    | ((target: Target, context: CallContext, listener: (notice: Notice) => void) => Awaitable<() => void>)
+    | undefined;
   offers(caller: CallerInfo): Offers;
   /** Calls the listener on every change of a list until the returned function is called. */
-  onChange?(listener: (change: Change) => void): () => void;
+  readonly onChange?: ((listener: (change: Change) => void) => () => void) | undefined;
 }
+
+/** A provider around another one. Each member is stated, so a wrapper that forgets one does not compile. */
+export type Wrapper = { readonly [Member in keyof Required<Provider>]: Provider[Member] };

@@ -5,7 +5,7 @@ import { type Items, keyOf, methods, type Part, viewUriOf, withMembers, withView
 import type { CallContext } from "./context.ts";
 import { mapListings } from "./listing.ts";
 import { findIn, thingOf } from "./operation.ts";
-import type { Notice, Outcome, Provider, Target } from "./provider.ts";
+import type { Notice, Outcome, Provider, Target, Wrapper } from "./provider.ts";
 
 /** What callers call the things of a provider. */
 export interface Names {
@@ -28,7 +28,7 @@ type Rename = (uri: string) => string;
  * @example
  * const loud = withNames(provider, { parts: ["tools"], toInner: (_, name) => name.toLowerCase(), toOuter: (_, name) => name.toUpperCase() });
  */
-export function withNames(inner: Provider, names: Names): Provider {
+export function withNames(inner: Provider, names: Names): Wrapper {
   const renamedParts: ReadonlySet<Part | undefined> = new Set(names.parts);
   const hasUris = renamedParts.has("resources");
   const toUri =
@@ -66,7 +66,6 @@ export function withNames(inner: Provider, names: Names): Provider {
   };
 
   return {
-    ...inner,
     list: (part, context) => {
       const listed = settled(inner.list(part, context));
       return renamedParts.has(part)
@@ -95,22 +94,22 @@ export function withNames(inner: Provider, names: Names): Provider {
         });
       });
     },
-    ...(inner.watch === undefined
-      ? {}
-      : {
-          watch: (target, context, listener) =>
-            inward(target, context, (own) => {
-              const tell = hasUris
-                ? (notice: Notice): void => listener(renameNotice(notice, toUri(context)))
-                : listener;
-              return recover(
-                () => settled(inner.watch?.(own, context, tell) ?? (() => {})),
-                (error) => {
-                  throw toOuterError(error, own, target);
-                },
-              );
-            }),
-        }),
+    watch:
+      inner.watch &&
+      ((target, context, listener) =>
+        inward(target, context, (own) => {
+          const tell = hasUris
+            ? (notice: Notice): void => listener(renameNotice(notice, toUri(context)))
+            : listener;
+          return recover(
+            () => settled(inner.watch?.(own, context, tell) ?? (() => {})),
+            (error) => {
+              throw toOuterError(error, own, target);
+            },
+          );
+        })),
+    offers: (caller) => inner.offers(caller),
+    onChange: inner.onChange?.bind(inner),
   };
 }
 

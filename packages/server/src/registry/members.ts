@@ -27,7 +27,9 @@ export const resourceOffers: Offers = offering(
 const nobody = createCallContext();
 
 /** Several providers as one. What they offer does not depend on the caller. */
-interface Members extends Required<Pick<Provider, "list" | "call" | "find" | "watch">> {
+interface Members extends Pick<Provider, "list" | "call"> {
+  readonly find: NonNullable<Provider["find"]>;
+  readonly watch: NonNullable<Provider["watch"]>;
   readonly offers: Offers;
 }
 

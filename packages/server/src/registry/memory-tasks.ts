@@ -44,7 +44,8 @@ const memoryTasksKeys: KeysOf<MemoryTasksOptions> = keys(
 );
 
 /** Tasks that run in this process and end with it: a provider of nothing else. Made by {@link createMemoryTasks}. */
-export interface MemoryTasks extends Required<Pick<Provider, "list" | "call" | "watch" | "offers">> {
+export interface MemoryTasks extends Pick<Provider, "list" | "call" | "offers"> {
+  readonly watch: NonNullable<Provider["watch"]>;
   /** Starts work as a task of the caller. The task can be looked at before this returns. */
   start(context: CallContext, work: (run: TaskRun) => Promise<RawJson>): TaskOutcome;
   /** Cancels every task that runs, and forgets all of them. */

@@ -66,7 +66,8 @@ interface TaskCall {
 }
 
 /** The part of a registry that knows tasks. */
-interface TaskTools extends Required<Pick<Provider, "watch">> {
+interface TaskTools {
+  readonly watch: NonNullable<Provider["watch"]>;
   /** Calls a tool that can run as a task. */
   start(call: TaskCall): Awaitable<Outcome>;
   /** Serves `tasks/get`, `tasks/update` and `tasks/cancel`. */

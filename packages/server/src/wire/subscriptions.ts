@@ -5,10 +5,10 @@ import {
   announcedAs,
   type Announce,
   metaKeys,
+  methods,
   objectParam,
   type Seal,
   type Session,
-  stringParam,
 } from "@junctor/core/mcp";
 import {
   type CallContext,
@@ -18,6 +18,7 @@ import {
   type Notice,
   type Outcome,
   type Provider,
+  readOperation,
   withContext,
 } from "@junctor/core/provider";
 import type { ListenLimits } from "./listen-limits.ts";
@@ -137,7 +138,7 @@ export function createSubscriptions(
   };
 
   const subscribe: Serve = async (served) => {
-    const uri = stringParam(served.params, "uri");
+    const uri = uriOf(served);
     const session = sessionOf(served);
     const subscribed = session?.subscriptions;
     if (session === undefined || subscribed?.has(uri) !== false) return empty;
@@ -174,7 +175,7 @@ export function createSubscriptions(
     return empty;
   };
   const unsubscribe: Serve = (served) => {
-    const uri = stringParam(served.params, "uri");
+    const uri = uriOf(served);
     const subscribed = sessionOf(served)?.subscriptions;
     subscribed?.get(uri)?.();
     subscribed?.delete(uri);
@@ -308,6 +309,12 @@ function honour(asked: Filter["lists"], provider: Provider, context: CallContext
   if (provider.onChange === undefined) return new Set();
   const offers = provider.offers(context);
   return new Set([...asked].filter((kind) => kind === "tools" || offers.serves(`${kind}/list`)));
+}
+
+/** The resource that a session subscribes to, or no longer. */
+function uriOf({ request: { method }, params }: Served): string {
+  const row = methods.get(method);
+  return row === undefined ? "" : readOperation(row, params).name;
 }
 
 function toFilterText({ lists, uris, taskIds }: Filter): string {
