@@ -30,7 +30,7 @@ function createMaps(): Server {
           `{"resultType":"complete","got":${request.params?.at("at")?.text ?? "null"},"secret":"4111 1111 1111 1111"}`,
         );
       if (request.method === "groups/list") {
-        const { _meta, ...sent } = request.params?.value as {
+        const { _meta, ...sent } = (request.params?.value ?? {}) as {
           readonly _meta: { readonly [key: string]: object };
         };
         const { extensions } = _meta["io.modelcontextprotocol/clientCapabilities"] as ClientCapabilities;
