@@ -79,7 +79,7 @@ export function followConfig(options: FollowOptions): FollowedConfig {
   };
 }
 
-type Reload = Pick<FollowedConfig, "look" | "inspect" | "agree">;
+export type Reload = Pick<FollowedConfig, "look" | "inspect" | "agree">;
 
 /**
  * Reads the config again and applies what may be applied. Watching tells one edit several times, and tells of files that
@@ -91,7 +91,7 @@ export function createReload(options: FollowOptions): Reload {
   const readSnapshot = (): ConfigSnapshot => toSnapshot(parse(readConfigText(file)));
   let agreed = toSnapshot(first);
   let applied = JSON.stringify(agreed);
-  let lastHeld = "";
+  let last = first;
   let level = first.log.level;
   let lastEdit = "";
   let lastWaiting = "";
@@ -108,7 +108,7 @@ export function createReload(options: FollowOptions): Reload {
     if (JSON.stringify(used) !== applied) {
       for (const { path, message } of config.warnings.slice(0, maxShown)) log.warn({ file, path }, message);
       const held = listForNextStart(config, first).join(", ");
-      if (held !== lastHeld && held !== "")
+      if (held !== "" && listForNextStart(config, last).length > 0)
         log.warn(
           { file },
           `of the edited config, this counts from the next start of the gateway on: ${held}`,
@@ -116,7 +116,7 @@ export function createReload(options: FollowOptions): Reload {
       await gateway.apply(config, !isWhole);
       if (config.log.level !== level && !keepsLevel) log.level = config.log.level;
       level = config.log.level;
-      lastHeld = held;
+      last = config;
       applied = JSON.stringify(used);
       log.info({ file, servers: config.servers.length }, "the config was read again");
     } else if (isWrong) log.info({ file }, "the config is right again, and as it was");
