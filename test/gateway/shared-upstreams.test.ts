@@ -4,7 +4,7 @@ import { systemClock } from "../../packages/core/src/async/clock.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import type { Gateway, RunningGateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
-import { SharedUpstreams } from "../../packages/junctor/src/servers/shared-upstreams.ts";
+import { SharedUpstreams } from "../../packages/junctor/src/servers/upstream-factory.ts";
 import { callTool, listTools } from "../support/use-provider.ts";
 
 const quick = fileURLToPath(new URL("../fixtures/children/quick.mjs", import.meta.url));

@@ -1,37 +1,110 @@
 import {
-  type CredentialEvent,
-  finishLogin,
-  type PendingLogin,
   type Credential,
+  type CredentialEvent,
   credentialId,
+  finishLogin,
   type LoginTerms,
+  type PendingLogin,
   prepareLogin,
 } from "@junctor/client/internal";
 import type { Clock } from "@junctor/core/async";
 import { AuthorizationError } from "@junctor/core/errors";
 import type { Seal } from "@junctor/core/mcp";
+import type { Authenticate } from "@junctor/server";
 import type { PageAnswer, PageRequest, Pages } from "@junctor/server/internal";
+import { type GatewayConfig, hasCertificates, isOpen } from "../config/index.ts";
 import { type Logins, toLoginTerms } from "../credentials/index.ts";
-import { assertOwnForm, cookiesOf, VisitRefusal, toCookie } from "./browser.ts";
-import { toDocument } from "./client-document.ts";
+import type { GatewayLog } from "../log/index.ts";
+import { logCredential } from "../upstream/index.ts";
 import { markup, toErrorPage, toFacts, toForm, toPage } from "./connect-html.ts";
 import {
   callbackPath,
   connectPath,
   documentPath,
   identityPath,
-  type Links,
   linkMs,
+  type Links,
   type Ticket,
 } from "./links.ts";
-import type { PerCallerServer } from "./per-caller-server.ts";
-import { proofOf, type Visitors } from "./visitor.ts";
-import { digest, newSecret, type LinkVisits } from "./visits.ts";
+import type { PerCallerServer, PerCallerServers } from "./per-caller-servers.ts";
+import {
+  assertOwnForm,
+  type CallerProof,
+  cookiesOf,
+  createCallerProof,
+  digest,
+  newSecret,
+  PageRefusal,
+  proofOf,
+  type SignIn,
+  SignIns,
+  type StepOf,
+  toCookie,
+} from "./proof.ts";
+
+interface ConnectionsOptions {
+  readonly links: Links;
+  readonly seal: Seal;
+  readonly clock: Clock;
+  readonly log: GatewayLog;
+  readonly logins: Logins;
+  readonly config: () => GatewayConfig;
+  readonly fleet: { readonly perCaller: PerCallerServers };
+  readonly admit: Authenticate;
+  readonly onCredential: (server: string, event: CredentialEvent) => void;
+}
+
+/** The pages on which callers connect their accounts. `revoke` ends the sign-ins and the accounts of a caller. */
+export interface Connections {
+  readonly pages: Pages;
+  revoke(caller: string | undefined): void;
+}
+
+export function createConnections(options: ConnectionsOptions): Connections {
+  const { links, seal, clock, log, logins, config, admit, onCredential } = options;
+  const { perCaller } = options.fleet;
+  const signIns = new SignIns(clock);
+  const issuers = (): GatewayConfig["issuers"] => config().issuers;
+  const pages = new ConnectPages({
+    links,
+    signIns,
+    proof: createCallerProof({ links, logins, clock, admit, issuers }),
+    logins,
+    seal,
+    clock,
+    servers: () => perCaller.all,
+    issuerNames: () => issuers().map(({ name }) => name),
+    onEvent: (server, event) => {
+      logCredential(log, server, event);
+      onCredential(server, event);
+    },
+  });
+  return {
+    pages,
+    revoke: (caller) => {
+      signIns.revoke(caller);
+      perCaller.revoke(caller);
+    },
+  };
+}
+
+/** Whether the config knows a caller by something that it can show on a page, and the caller was not revoked. */
+export function isProvable(
+  config: GatewayConfig,
+  { caller, issuer, subject }: Pick<Ticket, "caller" | "issuer" | "subject">,
+  isRevoked: (caller: string) => boolean,
+): boolean {
+  if (caller === undefined) return isOpen(config);
+  if (isRevoked(caller)) return false;
+  if (caller.startsWith("cert:")) return hasCertificates(config);
+  if (issuer === undefined) return config.keys.some(({ name }) => name === caller);
+  return config.issuers.some((each) => each.issuer === issuer && caller === `${each.name}:${subject}`);
+}
 
 interface ConnectPagesOptions {
   readonly links: Links;
-  readonly visits: LinkVisits;
-  readonly visitors: Visitors;
+  readonly signIns: SignIns;
+  readonly proof: CallerProof;
   readonly logins: Logins;
   readonly seal: Seal;
   readonly clock: Clock;
@@ -45,52 +118,92 @@ const over =
   "This link has expired, was used before, or was not issued by this gateway. Call the tool again to get a new one.";
 
 /**
- * The pages on which a person connects an account of a caller. A link is no login: its visitor proves to be the caller, sees what will
+ * The pages on which a person connects an account of a caller. A link is no login: whoever opens it proves to be the caller, sees what will
  * happen and agrees, and only then is sent to the authorization server of the server.
  */
-export function createConnectPages(options: ConnectPagesOptions): Pages {
-  const { links, visits, visitors, logins, clock, seal, onEvent } = options;
+export class ConnectPages implements Pages {
+  readonly #options: ConnectPagesOptions;
+  readonly #links: Links;
+  readonly #signIns: SignIns;
+  readonly #proof: CallerProof;
+  readonly #logins: Logins;
+  readonly #clock: Clock;
+  readonly #seal: Seal;
+
+  constructor(options: ConnectPagesOptions) {
+    this.#options = options;
+    this.#links = options.links;
+    this.#signIns = options.signIns;
+    this.#proof = options.proof;
+    this.#logins = options.logins;
+    this.#clock = options.clock;
+    this.#seal = options.seal;
+  }
+
+  methodsAt(path: string): readonly string[] | undefined {
+    if (this.#links.origin === undefined || this.#options.servers().length === 0) return undefined;
+    if (path.startsWith(connectPath)) return ["GET", "HEAD", "POST"];
+    if (path === documentPath) return ["GET", "HEAD"];
+    return path.startsWith(callbackPath) || path.startsWith(identityPath) ? ["GET"] : undefined;
+  }
+
+  listensAt(url: string): void {
+    this.#links.listensAt(url);
+  }
+
+  async serve(request: PageRequest): Promise<PageAnswer> {
+    try {
+      return await this.#answer(request);
+    } catch (error) {
+      if (error instanceof PageRefusal) return toErrorPage(error.status, error.message);
+      if (error instanceof AuthorizationError) return toErrorPage(502, `${error.message}.`);
+      throw error;
+    }
+  }
 
   /** The ticket of a link that may be used now, and its server. */
-  const opened = (token: string): { readonly ticket: Ticket; readonly server: PerCallerServer } => {
-    const ticket = links.open(token);
-    if (ticket === undefined) throw new VisitRefusal(410, over);
-    return { ticket, server: serverOf(ticket) };
-  };
-  const serverOf = (ticket: Ticket): PerCallerServer => {
-    const server = options.servers().find(({ config }) => config.name === ticket.server);
+  #openLink(token: string): { readonly ticket: Ticket; readonly server: PerCallerServer } {
+    const ticket = this.#links.open(token);
+    if (ticket === undefined) throw new PageRefusal(410, over);
+    return { ticket, server: this.#serverOf(ticket) };
+  }
+
+  #serverOf(ticket: Ticket): PerCallerServer {
+    const server = this.#options.servers().find(({ config }) => config.name === ticket.server);
     const isSame = server?.config.launch.kind === "http" && server.config.launch.url === ticket.url;
-    if (server === undefined || !isSame || !links.isKnown(ticket)) throw new VisitRefusal(410, over);
+    if (server === undefined || !isSame || !this.#links.isKnown(ticket)) throw new PageRefusal(410, over);
     return server;
-  };
-  const refused = (ticket: Ticket, reason: string, issuer?: string): void => {
+  }
+
+  #reportRefusal(ticket: Ticket, reason: string, issuer?: string): void {
     const { caller, server } = ticket;
-    onEvent(server, {
+    this.#options.onEvent(server, {
       kind: "connect_refused",
       reason,
       ...(caller === undefined ? {} : { caller }),
       ...(issuer === undefined ? {} : { issuer }),
     });
-  };
-  const termsOf = ({ owner, server: name }: Ticket, { config }: PerCallerServer): LoginTerms => {
+  }
+
+  #termsOf({ owner, server: name }: Ticket, { config }: PerCallerServer): LoginTerms {
     const url = config.launch.kind === "http" ? config.launch.url : "";
     const { oauth } = config;
     return toLoginTerms({
       server: new URL(url),
       oauth,
       owner,
-      logins,
+      logins: this.#logins,
       advice: "",
-      clock,
-      ...links.signInAt(name),
+      clock: this.#clock,
+      ...this.#links.signInAt(name),
     });
-  };
+  }
 
-  /** The first page: it names the caller and the server, and asks for the proof. */
-  const welcome = (token: string): PageAnswer => {
-    const { ticket, server } = opened(token);
+  /** The first page: it names the caller and the server, and asks for the this.#proof. */
+  #showLink(token: string): PageAnswer {
+    const { ticket, server } = this.#openLink(token);
     const value = newSecret();
-    const form = seal.seal({ cookie: digest(value), nonce: ticket.nonce }, formBinding, linkMs);
+    const form = this.#seal.seal({ cookie: digest(value), nonce: ticket.nonce }, formBinding, linkMs);
     const key = markup`<p><label>The key that this caller presents to the gateway<br><input type="password" name="key" autocomplete="off" required></label></p>`;
     const proof = proofOf(ticket);
     const word = proof === "issuer" ? `Sign in at ${new URL(ticket.issuer ?? "").host}` : "Continue";
@@ -108,21 +221,21 @@ export function createConnectPages(options: ConnectPagesOptions): Pages {
         word,
         proof === "key" ? key : undefined,
       )}`,
-      cookie: toCookie(ticket, links, value),
+      cookie: toCookie(ticket, this.#links, value),
       hasForm: true,
     });
-  };
+  }
 
-  /** The second page, for a visitor that is the caller: what will happen, and the question whether it shall. */
-  const consent = async (ticket: Ticket, token: string): Promise<PageAnswer> => {
-    const server = serverOf(ticket);
-    const terms = termsOf(ticket, server);
-    const earlier = (await logins.store.read(credentialId(terms.server, ticket.owner))) as
+  /** The second page, for a person who is the caller: what will happen, and the question whether it shall. */
+  async #askConsent(ticket: Ticket, token: string): Promise<PageAnswer> {
+    const server = this.#serverOf(ticket);
+    const terms = this.#termsOf(ticket, server);
+    const earlier = (await this.#logins.store.read(credentialId(terms.server, ticket.owner))) as
       | Credential
       | undefined;
     const pending = await prepareLogin(terms, { challenge: ticket.challenge, earlier });
     const word = newSecret();
-    const cookie = visits.begin({ ticket, token, step: { kind: "agreeing", pending, word } });
+    const cookie = this.#signIns.begin({ ticket, token, step: { kind: "agreeing", pending, word } });
     const { host } = new URL(pending.url);
     const scopes = pending.scopes.length === 0 ? "as the server decides" : pending.scopes.join(" ");
     return toPage({
@@ -137,147 +250,145 @@ export function createConnectPages(options: ConnectPagesOptions): Pages {
         { step: "agree", word },
         `Go to ${host}`,
       )}`,
-      cookie: toCookie(ticket, links, cookie),
+      cookie: toCookie(ticket, this.#links, cookie),
       hasForm: true,
     });
-  };
+  }
 
-  const prove = async (token: string, request: PageRequest): Promise<PageAnswer> => {
-    const { ticket } = opened(token);
-    const sealed = seal.open(request.form.get("form") ?? "", formBinding);
+  async #takeProof(token: string, request: PageRequest): Promise<PageAnswer> {
+    const { ticket } = this.#openLink(token);
+    const sealed = this.#seal.open(request.form.get("form") ?? "", formBinding);
     const { cookie, nonce } = (sealed.ok ? sealed.payload : {}) as { cookie?: string; nonce?: string };
-    const isOwn = cookiesOf(request, links).some((value) => digest(value) === cookie);
+    const isOwn = cookiesOf(request, this.#links).some((value) => digest(value) === cookie);
     if (!isOwn || nonce !== ticket.nonce)
-      throw new VisitRefusal(403, "Open the link again: this form is not of this browser.");
+      throw new PageRefusal(403, "Open the link again: this form is not of this browser.");
     if (proofOf(ticket) === "issuer") {
-      const pending = await visitors.beginIdentity(ticket);
-      const value = visits.begin({ ticket, token, step: { kind: "proving", pending } });
-      return leave(pending, toCookie(ticket, links, value));
+      const pending = await this.#proof.beginIdentity(ticket);
+      const value = this.#signIns.begin({ ticket, token, step: { kind: "proving", pending } });
+      return leave(pending, toCookie(ticket, this.#links, value));
     }
-    if (await visitors.isCaller(ticket, request)) return consent(ticket, token);
-    return mistaken(ticket);
-  };
-  const mistaken = (ticket: Ticket): PageAnswer => {
-    links.failed(ticket);
-    refused(ticket, "the visitor is not the caller");
-    return toErrorPage(403, "You are not the caller that this link was made for, so nothing was connected.");
-  };
+    if (await this.#proof.isCaller(ticket, request)) return this.#askConsent(ticket, token);
+    return this.#refusePerson(ticket);
+  }
 
-  const agree = (token: string, request: PageRequest): PageAnswer => {
-    const { ticket } = opened(token);
-    const [visit] = cookiesOf(request, links).flatMap(
+  #refusePerson(ticket: Ticket): PageAnswer {
+    this.#links.noteFailure(ticket);
+    this.#reportRefusal(ticket, "the visitor is not the caller");
+    return toErrorPage(403, "You are not the caller that this link was made for, so nothing was connected.");
+  }
+
+  #takeConsent(token: string, request: PageRequest): PageAnswer {
+    const { ticket } = this.#openLink(token);
+    const [signIn] = cookiesOf(request, this.#links).flatMap(
       (cookie) =>
-        visits.take("agreeing", cookie, ({ ticket: { nonce }, step }) => {
+        this.#signIns.take("agreeing", cookie, ({ ticket: { nonce }, step }) => {
           return nonce === ticket.nonce && step.word === request.form.get("word");
         }) ?? [],
     );
-    if (visit === undefined)
-      throw new VisitRefusal(403, "Open the link again: this form is not of this browser.");
-    if (!links.use(ticket)) throw new VisitRefusal(410, over);
-    const { pending } = visit.step;
-    const cookie = visits.begin({ ticket, token, step: { kind: "leaving", pending } });
-    tellOf("connect_started", ticket, pending);
-    return leave(pending, toCookie(ticket, links, cookie));
-  };
-  const tellOf = (
+    if (signIn === undefined)
+      throw new PageRefusal(403, "Open the link again: this form is not of this browser.");
+    if (!this.#links.use(ticket)) throw new PageRefusal(410, over);
+    const { pending } = signIn.step;
+    const cookie = this.#signIns.begin({ ticket, token, step: { kind: "leaving", pending } });
+    this.#reportEvent("connect_started", ticket, pending);
+    return leave(pending, toCookie(ticket, this.#links, cookie));
+  }
+
+  #reportEvent(
     kind: CredentialEvent["kind"],
     { caller, server }: Ticket,
     { as, client }: PendingLogin,
-  ): void =>
-    onEvent(server, {
+  ): void {
+    this.#options.onEvent(server, {
       kind,
       issuer: as.issuer,
       clientId: client.clientId,
       ...(caller === undefined ? {} : { caller }),
     });
+  }
 
-  /** The visit that an authorization server or issuer sent back; its state is good once, and in its own browser only. */
-  const returned = <Kind extends "proving" | "leaving">(
+  /** The sign-in that an authorization server or issuer sent back; its state is good once, and in its own browser only. */
+  #takeAnswer<Kind extends "proving" | "leaving">(
     kind: Kind,
     request: PageRequest,
     redirectUrl: string,
-  ): NonNullable<ReturnType<typeof visits.take<Kind>>> => {
+  ): SignIn<StepOf<Kind>> {
     const state = request.query.get("state");
     const isOne = request.query.getAll("state").length === 1;
-    const [visit] = cookiesOf(request, links).flatMap(
+    const [signIn] = cookiesOf(request, this.#links).flatMap(
       (cookie) =>
-        visits.take(kind, cookie, ({ step: { pending } }) => {
+        this.#signIns.take(kind, cookie, ({ step: { pending } }) => {
           return isOne && pending.state === state && pending.redirectUrl === redirectUrl;
         }) ?? [],
     );
-    if (visit !== undefined) return visit;
-    const stray = visits.drop(state);
-    if (stray !== undefined) refused(stray, "the answer came to another browser or path");
-    throw new VisitRefusal(
+    if (signIn !== undefined) return signIn;
+    const stray = this.#signIns.drop(state);
+    if (stray !== undefined) this.#reportRefusal(stray, "the answer came to another browser or path");
+    throw new PageRefusal(
       403,
       "This answer belongs to no sign-in of this browser. Call the tool again to get a new link.",
     );
-  };
+  }
 
-  const identified = async (request: PageRequest, callback: URL): Promise<PageAnswer> => {
-    const { ticket, token, step } = returned("proving", request, callback.origin + callback.pathname);
-    serverOf(ticket);
-    if (await visitors.isNamed(ticket, step.pending, callback)) return consent(ticket, token);
-    return mistaken(ticket);
-  };
+  async #takeIdentity(request: PageRequest, callback: URL): Promise<PageAnswer> {
+    const { ticket, token, step } = this.#takeAnswer("proving", request, callback.origin + callback.pathname);
+    this.#serverOf(ticket);
+    if (await this.#proof.isNamed(ticket, step.pending, callback)) return this.#askConsent(ticket, token);
+    return this.#refusePerson(ticket);
+  }
 
-  const finished = async (request: PageRequest, callback: URL): Promise<PageAnswer> => {
-    const { ticket, step } = returned("leaving", request, callback.origin + callback.pathname);
+  async #takeLogin(request: PageRequest, callback: URL): Promise<PageAnswer> {
+    const { ticket, step } = this.#takeAnswer("leaving", request, callback.origin + callback.pathname);
     const { pending } = step;
-    const terms = termsOf(ticket, serverOf(ticket));
+    const terms = this.#termsOf(ticket, this.#serverOf(ticket));
     const { server: url, fetch, client } = terms;
     const { privateKey } = client;
     try {
-      const credential = await finishLogin(pending, callback, { server: url, fetch, clock, privateKey });
+      const credential = await finishLogin(pending, callback, {
+        server: url,
+        fetch,
+        clock: this.#clock,
+        privateKey,
+      });
       // The caller may have been revoked meanwhile, or the server removed.
-      const server = serverOf(ticket);
+      const server = this.#serverOf(ticket);
       const id = credentialId(url, ticket.owner);
-      await logins.store.alone(id, () => logins.store.write(id, credential));
-      tellOf("connect_done", ticket, pending);
-      await server.connected(ticket.owner);
+      await this.#logins.store.alone(id, () => this.#logins.store.write(id, credential));
+      this.#reportEvent("connect_done", ticket, pending);
+      await server.noteConnected(ticket.owner);
     } catch (error) {
-      refused(ticket, error instanceof AuthorizationError ? error.code : "it failed", pending.as.issuer);
+      this.#reportRefusal(
+        ticket,
+        error instanceof AuthorizationError ? error.code : "it failed",
+        pending.as.issuer,
+      );
       throw error;
     }
     return toPage({
       title: "Connected",
       body: markup`<p>Your account at ${ticket.server} is connected for ${ticket.caller ?? "this machine"}. You can close this page and go back to your program.</p>`,
-      cookie: toCookie(ticket, links, ""),
+      cookie: toCookie(ticket, this.#links, ""),
     });
-  };
+  }
 
-  const serve = async (request: PageRequest): Promise<PageAnswer> => {
+  async #answer(request: PageRequest): Promise<PageAnswer> {
     const { method, path, query } = request;
-    const { origin } = links;
-    if (origin === undefined) throw new VisitRefusal(404, "There are no pages here.");
-    if (path === documentPath) return toDocument(options);
+    const { origin } = this.#links;
+    if (origin === undefined) throw new PageRefusal(404, "There are no pages here.");
+    if (path === documentPath) return toDocument(this.#options);
     if (path.startsWith(connectPath)) {
       const token = path.slice(connectPath.length);
-      if (method !== "POST") return welcome(token);
+      if (method !== "POST") return this.#showLink(token);
       assertOwnForm(request, origin);
-      return request.form.get("step") === "agree" ? agree(token, request) : prove(token, request);
+      return request.form.get("step") === "agree"
+        ? this.#takeConsent(token, request)
+        : this.#takeProof(token, request);
     }
     const callback = new URL(`${origin}${path}?${query.toString()}`);
-    return path.startsWith(identityPath) ? identified(request, callback) : finished(request, callback);
-  };
-  return {
-    methodsAt: (path) => {
-      if (links.origin === undefined || options.servers().length === 0) return undefined;
-      if (path.startsWith(connectPath)) return ["GET", "HEAD", "POST"];
-      if (path === documentPath) return ["GET", "HEAD"];
-      return path.startsWith(callbackPath) || path.startsWith(identityPath) ? ["GET"] : undefined;
-    },
-    listensAt: (url) => links.listensAt(url),
-    serve: async (request) => {
-      try {
-        return await serve(request);
-      } catch (error) {
-        if (error instanceof VisitRefusal) return toErrorPage(error.status, error.message);
-        if (error instanceof AuthorizationError) return toErrorPage(502, `${error.message}.`);
-        throw error;
-      }
-    },
-  };
+    return path.startsWith(identityPath)
+      ? this.#takeIdentity(request, callback)
+      : this.#takeLogin(request, callback);
+  }
 }
 
 function factsOf({ caller, server }: Ticket, { config: { launch } }: PerCallerServer): [string, string][] {
@@ -297,4 +408,29 @@ function leave({ url }: PendingLogin, cookie: string): PageAnswer {
     cookie,
     leadsTo: url,
   });
+}
+
+interface DocumentOptions {
+  readonly links: Links;
+  readonly servers: () => readonly PerCallerServer[];
+  readonly issuerNames: () => readonly string[];
+}
+
+/** What authorization servers read of the gateway as a client. */
+function toDocument({ links, servers, issuerNames }: DocumentOptions): PageAnswer {
+  const { origin = "" } = links;
+  const callbacks = servers().map(({ config: { name } }) => `${callbackPath}${encodeURIComponent(name)}`);
+  const paths = [...callbacks, ...issuerNames().map((name) => `${identityPath}${name}`)];
+  const document = {
+    client_id: `${origin}${documentPath}`,
+    client_name: "Junctor",
+    client_uri: origin,
+    redirect_uris: paths.map((path) => `${origin}${path}`),
+    grant_types: ["authorization_code", "refresh_token"],
+    response_types: ["code"],
+    token_endpoint_auth_method: "none",
+    application_type: links.isLocal ? "native" : "web",
+  };
+  const headers = { "content-type": "application/json", "cache-control": "max-age=300" };
+  return { status: 200, headers, body: JSON.stringify(document) };
 }

@@ -1,5 +1,5 @@
-export { wasAskedToConnect } from "./connect-ask.ts";
-export { type Connections, createConnections, isProvable } from "./connections.ts";
+export { toOwnerName } from "./accounts.ts";
+export { type Connections, createConnections, isProvable } from "./connect-pages.ts";
 export { Links, type LinksOptions, signInAt } from "./links.ts";
-export { toOwnerName } from "./owner.ts";
 export { PerCallerServers } from "./per-caller-servers.ts";
+export { wasAskedToConnect } from "./require-account.ts";

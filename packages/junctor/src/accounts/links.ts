@@ -4,7 +4,7 @@ import { isLoopback } from "@junctor/core/channel";
 import type { BearerChallenge } from "@junctor/core/errors";
 import type { Caller, Seal } from "@junctor/core/mcp";
 
-/** The caller and the server of a link. It is no login: the page finds out whether its visitor is the caller. */
+/** The caller and the server of a link. It is no login: the page finds out whether whoever opens it is the caller. */
 export interface Ticket {
   readonly nonce: string;
   /** The caller, and the owner of its accounts; see `toOwner`. */
@@ -19,7 +19,7 @@ export interface Ticket {
   readonly challenge?: BearerChallenge;
 }
 
-interface TicketFacts extends Pick<Ticket, "owner" | "server" | "url"> {
+interface NewTicket extends Pick<Ticket, "owner" | "server" | "url"> {
   readonly caller: string | undefined;
   readonly identity: Caller | undefined;
   readonly challenge: BearerChallenge | undefined;
@@ -38,14 +38,14 @@ export interface LinksOptions {
 export const linkMs: number = 10 * 60_000;
 /** Most links that are remembered as used, or tried in vain. */
 const maxNoted = 10_000;
-/** How often the visitors of one link may fail to prove who they are. */
+/** How often those who open one link may fail to prove who they are. */
 const maxTries = 5;
 /** Longest scopes of a challenge that go into a link. */
 const maxScopes = 1000;
 
 /** Where authorization servers send those who sign in: each server has a path of its own, so that none passes for another. */
 export const callbackPath = "/oauth/callback/";
-/** The same for issuers of callers, which say who a visitor is. */
+/** The same for issuers of callers, which say who a person is. */
 export const identityPath = "/oauth/identity/";
 /** Describes the gateway to authorization servers. */
 export const documentPath = "/oauth/client.json";
@@ -98,7 +98,7 @@ export class Links {
   }
 
   /** A new link. Undefined where the pages have no address, or the caller cannot prove on a page who it is. */
-  create({ owner, caller, identity, server, url, challenge }: TicketFacts): string | undefined {
+  create({ owner, caller, identity, server, url, challenge }: NewTicket): string | undefined {
     const { origin, isLocal } = this;
     if (origin === undefined || (caller === undefined && !isLocal)) return undefined;
     const { issuer, subject } = identity ?? {};
@@ -124,8 +124,8 @@ export class Links {
     return (this.#noted.get(ticket.nonce) ?? 0) >= maxTries ? undefined : ticket;
   }
 
-  /** A visitor failed to prove who it is. */
-  failed({ nonce }: Ticket): void {
+  /** Someone failed to prove to be the caller. */
+  noteFailure({ nonce }: Ticket): void {
     this.#note(nonce, (this.#noted.get(nonce) ?? 0) + 1);
   }
 

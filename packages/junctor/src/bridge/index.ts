@@ -1,6 +1,5 @@
-export { abandonedCall, abandonedTask, notParked } from "./abandoned.ts";
-export { toCallerError, toVisits } from "./caller-error.ts";
-export { isParkedState, type ParkedFacts, Parking, type ParkingOptions } from "./parking.ts";
+export { abandonedCall, abandonedTask, notParked, toCallerError, toPageQuestions } from "./caller-error.ts";
+export { isParkedState, type ParkedCallStatus, Parking, type ParkingOptions } from "./parking.ts";
 export {
   arrived,
   followedAt,

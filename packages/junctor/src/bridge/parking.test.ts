@@ -212,7 +212,7 @@ describe("at the limit", () => {
     await expect(refused).rejects.toThrow(ToolError);
     for (const caller of ["bob", "carol"]) await park(caller);
     expect(parking.size).toBe(10);
-    await parking.leaveCaller("alice");
+    await parking.giveUpCaller("alice");
     for (let count = 0; count < 5; count++) await park("bob");
   });
 
@@ -267,7 +267,7 @@ describe("a call that others wait for", () => {
   test("is given up when its caller does not come back soon", async () => {
     const { parking, clock, log, park } = createAsking();
     await park();
-    const done = parking.wants("up", 1000);
+    const done = parking.shortenWaits("up", 1000);
     await clock.advance(900);
     expect(log).toEqual([]);
     await clock.advance(100);
@@ -278,7 +278,7 @@ describe("a call that others wait for", () => {
   test("has its whole time again when they wait no longer", async () => {
     const { parking, clock, log, park } = createAsking({ ttlMs: 5000 });
     await park();
-    const done = parking.wants("up", 1000);
+    const done = parking.shortenWaits("up", 1000);
     await clock.advance(500);
     done();
     await clock.advance(4000);
@@ -290,7 +290,7 @@ describe("a call that others wait for", () => {
   test("at another server keeps its time", async () => {
     const { parking, clock, log, park } = createAsking();
     await park();
-    parking.wants("other", 1000);
+    parking.shortenWaits("other", 1000);
     await clock.advance(10_000);
     expect(log).toEqual([]);
   });
@@ -299,7 +299,7 @@ describe("a call that others wait for", () => {
 test("the parked calls of a caller whose key is gone end at once, and no others", async () => {
   const { parking, log, park, retry } = createAsking();
   const [hers, his] = [await park("alice"), await park("bob")];
-  await parking.leaveCaller("alice");
+  await parking.giveUpCaller("alice");
   expect(log).toEqual(['{"action":"cancel"}', "cancelled"]);
   await expect(retry(hers, "alice")).rejects.toMatchObject(lost);
   expect(parking.size).toBe(1);

@@ -1,10 +1,233 @@
 import { randomBytes } from "node:crypto";
-import { type Clock, Quota } from "@junctor/core/async";
+import { type Clock, createDeferred, type Deferred, Quota, sleep, waitFor } from "@junctor/core/async";
 import { RpcError, ToolError } from "@junctor/core/errors";
+import type { RawJson } from "@junctor/core/json";
+import {
+  type ClientCapabilities,
+  closedForm,
+  isAcceptable,
+  lacking,
+  missingAfter,
+  notOffered,
+  type Question,
+  type Questions,
+  toModernQuestion,
+  unanswered,
+} from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
-import type { CallContext, Outcome, Round } from "@junctor/core/provider";
-import { abandonedCall, notParked } from "./abandoned.ts";
-import { Flow, type Invoke } from "./flow.ts";
+import {
+  type Answers,
+  type CallContext,
+  type CallEvent,
+  type InputRequired,
+  type Outcome,
+  type Round,
+  withContext,
+} from "@junctor/core/provider";
+import { abandonedCall, notParked } from "./caller-error.ts";
+
+/** How a call that was parked ended. */
+type End =
+  | { readonly kind: "outcome"; readonly outcome: Outcome }
+  | { readonly kind: "failed"; readonly error: unknown };
+
+/** Makes the call that may have to be parked. */
+export type Invoke = (context: CallContext) => Promise<Outcome>;
+
+interface ParkedCallOptions {
+  readonly clock: Clock;
+  /** How long a question waits for others that come with it. */
+  readonly gatherMs: number;
+}
+
+/** A question a legacy server waits for. */
+interface OpenQuestion {
+  readonly ask: Question;
+  readonly answer: Deferred<RawJson>;
+}
+
+/** The open questions of one call, by the keys that its caller knows them by. */
+class OpenQuestions {
+  readonly #options: ParkedCallOptions;
+  readonly #open = new Map<string, OpenQuestion>();
+  #asked = 0;
+  #isClosed = false;
+  #changed = createDeferred<void>();
+
+  constructor(options: ParkedCallOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** Adds a question and resolves with its answer. Aborting withdraws the question. */
+  async put(ask: Question, signal: AbortSignal): Promise<RawJson> {
+    signal.throwIfAborted();
+    const key = `ask-${++this.#asked}`;
+    const answer = createDeferred<RawJson>();
+    this.#open.set(key, { ask: toModernQuestion(ask), answer });
+    const withdraw = (): void => {
+      this.#open.delete(key);
+      answer.reject(signal.reason);
+    };
+    signal.addEventListener("abort", withdraw, { once: true });
+    this.#wake();
+    try {
+      return await answer.promise;
+    } finally {
+      signal.removeEventListener("abort", withdraw);
+    }
+  }
+
+  /** Passes answers on, each once. A question whose answer does not fit stays open. */
+  answer(answers: Answers): void {
+    for (const [key, answer] of Object.entries(answers)) {
+      const question = this.#open.get(key);
+      if (question === undefined || !isAcceptable(question.ask, answer)) continue;
+      this.#open.delete(key);
+      question.answer.resolve(answer);
+    }
+  }
+
+  /** Settles all open questions. There will be no others. */
+  close(settle: (question: OpenQuestion) => void): void {
+    this.#isClosed = true;
+    for (const question of this.#open.values()) settle(question);
+    this.#open.clear();
+    this.#wake();
+  }
+
+  /** Waits until there are questions or they are closed. Questions that come shortly after the first share its round. */
+  async gather(signal: AbortSignal): Promise<void> {
+    const { clock, gatherMs } = this.#options;
+    // All of them may be withdrawn while others are waited for.
+    do {
+      while (!this.#isClosed && this.#open.size === 0) await waitFor(this.#changed.promise, { signal });
+      if (!this.#isClosed) await sleep(gatherMs, clock, signal);
+    } while (!this.#isClosed && this.#open.size === 0);
+  }
+
+  toAsks(): Questions {
+    return Object.fromEntries(Array.from(this.#open, ([key, { ask }]) => [key, ask]));
+  }
+
+  #wake(): void {
+    this.#changed.resolve();
+    this.#changed = createDeferred();
+  }
+}
+
+/**
+ * One call of a legacy server on behalf of a modern caller. The server waits in the middle of it for answers; the caller
+ * does not: it gets the questions as a result, leaves, and comes back with the answers. The call runs once, whatever the
+ * caller does.
+ */
+export class ParkedCall {
+  readonly server: string;
+  readonly caller: string | undefined;
+  readonly #working = new AbortController();
+  readonly questions: OpenQuestions;
+  /** The requests that are open now; the newest hears of progress. */
+  readonly #open = new Set<CallContext>();
+  #end: End | undefined;
+  /** The capabilities that the caller lacks for what was asked. */
+  #lacks: ClientCapabilities | undefined;
+
+  constructor(server: string, caller: string | undefined, options: ParkedCallOptions) {
+    this.server = server;
+    this.caller = caller;
+    this.questions = new OpenQuestions(options);
+  }
+
+  get isOver(): boolean {
+    return this.#end !== undefined;
+  }
+
+  /** Whether a request of the caller waits for the next questions or the end. */
+  get isAwaited(): boolean {
+    return this.#open.size > 0;
+  }
+
+  /** Makes the call. Resolves with its outcome, or with the first questions, which `toState` completes. */
+  start(invoke: Invoke, context: CallContext, toState: () => unknown): Promise<Outcome> {
+    const inner = withContext(context, {
+      signal: this.#working.signal,
+      ask: (ask: Question, signal: AbortSignal) => this.#ask(ask, context, signal),
+      // The request that brings the answers may want progress, though the first did not; only now can progress be asked of the server.
+      wantsProgress: true,
+      emit: async (event: CallEvent) => [...this.#open].at(-1)?.emit(event),
+    });
+    invoke(inner).then(
+      (outcome) => this.#finish({ kind: "outcome", outcome }),
+      (error: unknown) => this.#finish({ kind: "failed", error }),
+    );
+    return this.#next(context, toState);
+  }
+
+  /** Passes answers on and resolves with the next questions or the end. A question without a fitting answer is asked again. */
+  async answer(answers: Answers, context: CallContext, toState: () => unknown): Promise<Outcome> {
+    this.questions.answer(answers);
+    return this.questions.size > 0 ? toInputRequired(this.questions, toState) : this.#next(context, toState);
+  }
+
+  /** The caller will not answer: the server gets the answer that its revision has for that, and then the call is cancelled. */
+  async giveUp(reason: unknown): Promise<void> {
+    this.#end ??= { kind: "failed", error: abandonedCall(this.server, "it was given up") };
+    this.questions.close(({ ask, answer }) => {
+      const closed = closedForm(ask);
+      if (closed === undefined) answer.reject(unanswered(ask));
+      else answer.resolve(closed);
+    });
+    // The answers leave before the cancellation does.
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#working.abort(reason);
+  }
+
+  async #ask(ask: Question, context: CallContext, signal: AbortSignal): Promise<RawJson> {
+    // The server decides what a missing answer means: many tools go on without it.
+    const lacks = lacking(ask, context.capabilities);
+    if (lacks === undefined) return this.questions.put(ask, signal);
+    this.#lacks = lacks;
+    throw notOffered(ask, context.capabilities);
+  }
+
+  #finish(end: End): void {
+    this.#end ??= this.#toEnd(end);
+    // A server that ended its call waits for no answer, but our side must not go on waiting for one.
+    this.questions.close(({ answer }) => answer.reject(new DOMException("The call is over", "AbortError")));
+  }
+
+  /** A tool that failed after it could not ask tells its caller which capabilities it lacks. */
+  #toEnd(end: End): End {
+    const isComplete = end.kind === "outcome" && end.outcome.kind === "complete";
+    const error =
+      isComplete && this.#lacks !== undefined ? missingAfter(this.#lacks, end.outcome.result) : undefined;
+    return error === undefined ? end : { kind: "failed", error };
+  }
+
+  /** Waits for questions or the end. A caller that leaves while none of its other requests waits gives the call up. */
+  async #next(context: CallContext, toState: () => unknown): Promise<Outcome> {
+    this.#open.add(context);
+    try {
+      await this.questions.gather(context.signal);
+    } catch (error) {
+      this.#open.delete(context);
+      if (this.#open.size === 0) void this.giveUp(context.signal.reason);
+      throw error;
+    } finally {
+      this.#open.delete(context);
+    }
+    if (this.#end === undefined) return toInputRequired(this.questions, toState);
+    if (this.#end.kind === "failed") throw this.#end.error;
+    return this.#end.outcome;
+  }
+}
+
+function toInputRequired(questions: OpenQuestions, toState: () => unknown): InputRequired {
+  return { kind: "input_required", asks: questions.toAsks(), state: toState(), keepsAnswers: false };
+}
 
 export interface ParkingOptions {
   readonly clock: Clock;
@@ -32,7 +255,7 @@ export interface ParkedState {
 }
 
 /** A parked call, for the people who run the gateway. */
-export interface ParkedFacts {
+export interface ParkedCallStatus {
   readonly call?: string;
   readonly server: string;
   readonly caller?: string;
@@ -44,9 +267,9 @@ export interface ParkedFacts {
 }
 
 /** One call in the table. */
-interface Parked {
+interface ParkedEntry {
   readonly id: string;
-  readonly flow: Flow;
+  readonly call: ParkedCall;
   stopTimer: () => void;
   /** When its caller left with the first question, and with the last. */
   readonly parkedAt: number;
@@ -66,7 +289,7 @@ export function isParkedState(state: unknown): state is ParkedState {
 /** The parked calls by id. It holds their limits, and gives up each call whose time is over. */
 class ParkedCalls {
   readonly #options: ParkingSettings;
-  readonly #byId = new Map<string, Parked>();
+  readonly #byId = new Map<string, ParkedEntry>();
   readonly #quota: Quota<string | undefined>;
 
   constructor(options: ParkingSettings) {
@@ -79,27 +302,27 @@ class ParkedCalls {
     return this.#byId.size;
   }
 
-  get(id: string): Parked | undefined {
+  get(id: string): ParkedEntry | undefined {
     return this.#byId.get(id);
   }
 
-  where(matches: (flow: Flow) => boolean): readonly Parked[] {
-    return Array.from(this.#byId.values()).filter(({ flow }) => matches(flow));
+  where(matches: (call: ParkedCall) => boolean): readonly ParkedEntry[] {
+    return Array.from(this.#byId.values()).filter(({ call }) => matches(call));
   }
 
   /** Takes a call in; undefined when its caller, or the table, is at a limit. */
-  add(id: string, flow: Flow, callId: string | undefined): Parked | undefined {
-    if (!this.#makeRoom(flow.caller)) return undefined;
+  add(id: string, call: ParkedCall, callId: string | undefined): ParkedEntry | undefined {
+    if (!this.#makeRoom(call.caller)) return undefined;
     const parkedAt = this.#options.clock.now();
     const times = { parkedAt, leftAt: 0, until: 0 };
-    const parked: Parked = { id, flow, callId, stopTimer: () => {}, ...times, isEndSent: false };
+    const parked: ParkedEntry = { id, call, callId, stopTimer: () => {}, ...times, isEndSent: false };
     this.#byId.set(id, parked);
-    this.#quota.add(flow.caller);
+    this.#quota.add(call.caller);
     return parked;
   }
 
   /** Gives a call up after this time, in place of the time it had. Does nothing if it is not in the table. */
-  keep(parked: Parked, ms: number): void {
+  keep(parked: ParkedEntry, ms: number): void {
     if (!this.#byId.has(parked.id)) return;
     parked.stopTimer();
     parked.until = this.#options.clock.now() + ms;
@@ -107,7 +330,7 @@ class ParkedCalls {
   }
 
   /** Gives up each call that matches: its server hears that there will be no answer. */
-  async giveUp(matches: (flow: Flow) => boolean): Promise<void> {
+  async giveUp(matches: (call: ParkedCall) => boolean): Promise<void> {
     await Promise.all(this.where(matches).map((parked) => this.#drop(parked)));
   }
 
@@ -119,7 +342,7 @@ class ParkedCalls {
     let refusal = this.#quota.refusal(caller);
     if (refusal === undefined) return true;
     for (const parked of this.#byId.values()) {
-      const isInTheWay = refusal.code === "rpc.overloaded" || parked.flow.caller === caller;
+      const isInTheWay = refusal.code === "rpc.overloaded" || parked.call.caller === caller;
       if (!parked.isEndSent || !isInTheWay) continue;
       void this.#drop(parked);
       refusal = this.#quota.refusal(caller);
@@ -128,11 +351,11 @@ class ParkedCalls {
     return false;
   }
 
-  async #drop({ id, flow, stopTimer }: Parked): Promise<void> {
+  async #drop({ id, call, stopTimer }: ParkedEntry): Promise<void> {
     stopTimer();
     if (!this.#byId.delete(id)) return;
-    this.#quota.give(flow.caller);
-    if (!flow.isOver) await flow.giveUp(new Error("The caller did not come back with the answers"));
+    this.#quota.give(call.caller);
+    if (!call.isOver) await call.giveUp(new Error("The caller did not come back with the answers"));
   }
 }
 
@@ -162,9 +385,9 @@ export class Parking {
   /** Makes a call for a modern caller. When it asks something it is parked, and the outcome is the questions. */
   run(server: string, invoke: Invoke, context: CallContext): Promise<Outcome> {
     const { clock, gatherMs } = this.#options;
-    const flow = new Flow(server, context.caller, { clock, gatherMs });
+    const call = new ParkedCall(server, context.caller, { clock, gatherMs });
     const id = randomBytes(16).toString("base64url");
-    return flow.start(invoke, context, () => this.#park(id, flow, context));
+    return call.start(invoke, context, () => this.#park(id, call, context));
   }
 
   /** Resumes a parked call. The seal has made sure that it is the same caller and the same request. */
@@ -175,52 +398,52 @@ export class Parking {
   ): Promise<Outcome> {
     const parked = this.#calls.get(state.parked);
     if (parked === undefined) throw abandonedCall(state.server, notParked);
-    if (parked.flow.caller !== context.caller)
+    if (parked.call.caller !== context.caller)
       throw new RpcError("rpc.invalid_params", "Invalid params: requestState belongs to another caller");
-    const { flow } = parked;
+    const { call } = parked;
     // The caller is back: the call is not given up, however long the server takes from here.
     parked.stopTimer();
     try {
-      return await flow.answer(latest, context, () => this.#park(state.parked, flow, context));
+      return await call.answer(latest, context, () => this.#park(state.parked, call, context));
     } finally {
       // The end is kept for a while: its caller may not have got it, and asks again with the same state.
-      parked.isEndSent = flow.isOver;
-      const keptMs = flow.isOver ? this.#options.keepMs : this.#ttlMs(flow.server);
-      if (!flow.isAwaited) this.#calls.keep(parked, keptMs);
+      parked.isEndSent = call.isOver;
+      const keptMs = call.isOver ? this.#options.keepMs : this.#ttlMs(call.server);
+      if (!call.isAwaited) this.#calls.keep(parked, keptMs);
     }
   }
 
   /** The calls that have not ended, oldest first. */
-  list(): readonly ParkedFacts[] {
+  list(): readonly ParkedCallStatus[] {
     const now = this.#options.clock.now();
     return this.#calls
-      .where((flow) => !flow.isOver)
-      .map(({ flow, callId, parkedAt, until }) => ({
+      .where((call) => !call.isOver)
+      .map(({ call, callId, parkedAt, until }) => ({
         ...(callId === undefined ? {} : { call: callId }),
-        server: flow.server,
-        ...(flow.caller === undefined ? {} : { caller: flow.caller }),
+        server: call.server,
+        ...(call.caller === undefined ? {} : { caller: call.caller }),
         ageMs: now - parkedAt,
-        ...(flow.isAwaited ? {} : { leftMs: Math.max(0, until - now) }),
-        questions: Object.values(flow.questions.toAsks()).map(({ method }) => ({ method })),
-        waitsFor: flow.isAwaited ? "server" : "caller",
+        ...(call.isAwaited ? {} : { leftMs: Math.max(0, until - now) }),
+        questions: Object.values(call.questions.toAsks()).map(({ method }) => ({ method })),
+        waitsFor: call.isAwaited ? "server" : "caller",
       }));
   }
 
   /** Gives up the parked calls of one server. */
-  leave(server: string): Promise<void> {
-    return this.#calls.giveUp((flow) => flow.server === server);
+  giveUpServer(server: string): Promise<void> {
+    return this.#calls.giveUp((call) => call.server === server);
   }
 
   /** Gives up the parked calls of a caller whose key was revoked. */
-  leaveCaller(caller: string | undefined): Promise<void> {
-    return this.#calls.giveUp((flow) => flow.caller === caller);
+  giveUpCaller(caller: string | undefined): Promise<void> {
+    return this.#calls.giveUp((call) => call.caller === caller);
   }
 
   /**
    * A call waits for the parked calls of a server to end, until the returned function is called. Meanwhile their callers
    * have less time to come back.
    */
-  wants(server: string, withinMs: number): () => void {
+  shortenWaits(server: string, withinMs: number): () => void {
     const wanted = this.#wanted.get(server) ?? { count: 0, ms: withinMs };
     wanted.count++;
     this.#wanted.set(server, wanted);
@@ -237,15 +460,15 @@ export class Parking {
     return this.#calls.giveUp(() => true);
   }
 
-  #park(id: string, flow: Flow, { observation }: CallContext): ParkedState {
-    const parked = this.#calls.get(id) ?? this.#calls.add(id, flow, observation?.id);
+  #park(id: string, call: ParkedCall, { observation }: CallContext): ParkedState {
+    const parked = this.#calls.get(id) ?? this.#calls.add(id, call, observation?.id);
     if (parked === undefined) {
-      void flow.giveUp(new Error("too many calls wait for answers"));
+      void call.giveUp(new Error("too many calls wait for answers"));
       throw new ToolError("Too many calls wait for answers; answer or cancel some of them first.");
     }
     parked.leftAt = this.#options.clock.now();
-    this.#calls.keep(parked, this.#ttlMs(flow.server));
-    return { parked: id, server: flow.server, ...defined({ at: this.#options.at }) };
+    this.#calls.keep(parked, this.#ttlMs(call.server));
+    return { parked: id, server: call.server, ...defined({ at: this.#options.at }) };
   }
 
   #ttlMs(server: string): number {
@@ -254,7 +477,7 @@ export class Parking {
 
   /** Gives the callers that are away from parked calls of a server the time they have now. */
   #reset(server: string): void {
-    const away = this.#calls.where((flow) => flow.server === server && !flow.isAwaited && !flow.isOver);
+    const away = this.#calls.where((call) => call.server === server && !call.isAwaited && !call.isOver);
     const now = this.#options.clock.now();
     for (const parked of away)
       this.#calls.keep(parked, Math.max(0, parked.leftAt + this.#ttlMs(server) - now));

@@ -1,10 +1,10 @@
-export { recordCredential } from "./credential-audit.ts";
 export { createFileStore, type FileStore } from "./file-store.ts";
-export { renewByProcess } from "./renew-process.ts";
 export {
   createServerAuthorizer,
   type Logins,
+  recordCredential,
   type Renewal,
+  renewByProcess,
   sharedOwner,
   toLoginTerms,
 } from "./server-authorizer.ts";

@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import type { Authorizer, OpenPage, CredentialStore } from "@junctor/client";
 import {
   defaultRedirectUrl,
@@ -7,7 +9,8 @@ import {
   createGuardedFetch,
   type LoginTerms,
 } from "@junctor/client/internal";
-import { type Clock, systemClock } from "@junctor/core/async";
+import { type Clock, dateOf, systemClock, waitFor } from "@junctor/core/async";
+import type { AuditSink } from "@junctor/core/provider";
 import type { OAuthConfig } from "../config/index.ts";
 
 /** Where the credentials of servers are, and how they are renewed. */
@@ -91,4 +94,61 @@ export function createServerAuthorizer(options: ServerAuthorizerOptions): Author
 
 function namedHosts({ issuer }: OAuthConfig): readonly string[] {
   return issuer === undefined ? [] : [new URL(issuer).hostname];
+}
+
+/** How long a renewal may take: a few requests of 5 seconds each, and the start of a process. */
+const limitMs = 30_000;
+
+/**
+ * Renews credentials in processes of their own: `command` gets a `Renewal` as JSON on its standard input. They are no part of our process
+ * group, so they end their work when this process is killed in the middle.
+ */
+export function renewByProcess(
+  command: readonly [string, ...string[]],
+  clock: Clock = systemClock,
+): NonNullable<Logins["renewElsewhere"]> {
+  const [program, ...args] = command;
+  return async (renewal: Renewal) => {
+    const child = spawn(program, args, { detached: true, stdio: ["pipe", "ignore", "ignore"] });
+    const ended = new Promise<void>((resolve, reject) => {
+      child.once("error", reject);
+      child.once("close", () => resolve());
+    });
+    child.stdin?.on("error", () => {}); // It ended before it read all, which its end tells.
+    child.stdin?.end(JSON.stringify(renewal));
+    child.unref();
+    await waitFor(ended, { ms: limitMs, clock });
+  };
+}
+
+/** Records what became of a credential, beside the records of calls. A record that cannot be written changes nothing else. */
+export function recordCredential(
+  sink: AuditSink | undefined,
+  server: string,
+  { kind, issuer, clientId, reason, caller }: CredentialEvent,
+  clock: Clock,
+): void {
+  if (sink === undefined) return;
+  const record = {
+    time: dateOf(clock.now(), clock),
+    call: randomUUID(),
+    trace: undefined,
+    caller,
+    issuer,
+    clientId,
+    server,
+    kind: "event",
+    tool: `credential.${kind}`,
+    era: undefined,
+    revision: undefined,
+    argumentsDigest: "",
+    outcome: kind === "refresh_failed" || kind === "connect_refused" ? "refused" : "ok",
+    code: undefined,
+    delivery: undefined,
+    reason,
+    bytesSent: 0,
+    bytesReceived: 0,
+    durationMs: 0,
+  } as const;
+  void Promise.resolve(sink(record)).catch(() => {}); // The records of calls tell that none can be written.
 }

@@ -9,7 +9,7 @@ import {
 } from "@junctor/core/compose";
 import type { Caller, Server } from "@junctor/core/mcp";
 import type { Authenticated } from "@junctor/server";
-import type { ParkedFacts, Parking } from "../bridge/index.ts";
+import type { ParkedCallStatus, Parking } from "../bridge/index.ts";
 import { shareRevocations, type ClusterStore } from "../cluster/index.ts";
 import type { GatewayConfig, ServerConfig } from "../config/index.ts";
 import type { Pins } from "../lock/index.ts";
@@ -61,7 +61,7 @@ export interface GatewayControls {
   needsProof(): boolean;
   /** A caller was let in. */
   admitted(caller: Caller): void;
-  parked(): readonly ParkedFacts[];
+  parked(): readonly ParkedCallStatus[];
   /** Refuses a caller from now on and ends all it has open, or lets it in again; at all replicas, where there are several. */
   revoke(caller: string): void;
   restore(caller: string): void;
@@ -100,7 +100,7 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
     if (!isRevoked) return void barred.delete(caller);
     barred.add(caller);
     revoke(caller);
-    void parking.leaveCaller(caller);
+    void parking.giveUpCaller(caller);
   };
   const onWarning = (text: string, error: unknown): void => log.warn({ error: String(error) }, text);
   const others = store && shareRevocations({ store, clock, onChange: bar, onWarning });

@@ -223,7 +223,7 @@ export async function startGateway(
     chain = nextChain;
     for (const caller of access.apply(next, nextRules)) {
       revoke(caller);
-      void parking.leaveCaller(caller);
+      void parking.giveUpCaller(caller);
     }
     entrance.replace(nextChain.middlewares);
     mounts.replace(nextChain.middlewares);

@@ -1,24 +1,18 @@
-import { anyone, type Member, type Naming, createPolledLists, type View } from "@junctor/core/compose";
+import type { Member, Naming, View } from "@junctor/core/compose";
 import type { ListPart } from "@junctor/core/fit";
-import {
-  declaredExtension,
-  type Extensions,
-  extensionIds,
-  newestModernRevision,
-  type Tool,
-  withMembers,
-} from "@junctor/core/mcp";
-import { createCallContext, type CallContext, type CallerInfo, type Provider } from "@junctor/core/provider";
+import { declaredExtension, type Extensions, extensionIds, type Tool, withMembers } from "@junctor/core/mcp";
+import type { CallContext, CallerInfo, Provider } from "@junctor/core/provider";
 import { createServerNames, withConnectName } from "../catalog/index.ts";
-import { type ServerConfig, parseConfigValue } from "../config/index.ts";
-import type { Pins } from "../lock/index.ts";
-import type { Words } from "../log/index.ts";
+import type { ServerConfig } from "../config/index.ts";
+import { type Approved, type LockPart, nameOf, type PinnedJson, type Pins } from "../lock/index.ts";
+import { secretMark, type Words } from "../log/index.ts";
 import {
-  type Health,
   type ConnectionStatus,
+  type Health,
   type Listed,
   listParts,
   nothingListed,
+  type Upstream,
 } from "../upstream/index.ts";
 
 /** A server of the gateway: an upstream, or a provider of this process. */
@@ -102,63 +96,6 @@ export function offeredExtensions(servers: readonly GatewayServer[], view: View)
   return offered;
 }
 
-/** The config of a provider of this process of which the file says nothing: its names stay as they are. */
-export function toLocalConfig(name: string): readonly ServerConfig[] {
-  const config = {
-    mcpServers: { [name]: { command: name } },
-    junctor: { servers: { [name]: { prefix: false } } },
-  };
-  return parseConfigValue(config, { file: name, env: {} }).servers;
-}
-
-/** The health of a server without a connection that could fail. */
-export const alwaysUp: Health = {
-  kind: "up",
-  since: 0,
-  connectMs: 0,
-  agreement: {
-    mode: { kind: "modern", revision: newestModernRevision },
-    serverInfo: undefined,
-    capabilities: {},
-    instructions: undefined,
-  },
-};
-
-interface LocalServerOptions {
-  readonly onListError: (name: string, error: unknown) => void;
-  readonly onChanged: () => void;
-}
-
-/** A provider of this process: always up, called directly. */
-export function createLocalServer(
-  config: ServerConfig,
-  provider: Provider,
-  options: LocalServerOptions,
-): GatewayServer {
-  const { name } = config;
-  const lists = createPolledLists({ name, provider, ...options });
-  for (const part of listParts) void lists.beginListing(createCallContext(anyone), part);
-  return {
-    config,
-    provider,
-    health: alwaysUp,
-    isListed: true,
-    isSettled: true,
-    listedFor: (caller = anyone) => ({
-      ...lists.listsFor(caller),
-      hints: lists.listsFor(caller).hints ?? { ttlMs: 0, cacheScope: "private" },
-      problems: [],
-      isConfirmed: true,
-      // A tool that was added since may be called before it is listed.
-      areToolsConfirmed: false,
-      faults: [],
-    }),
-    beginListing: lists.beginListing,
-    untilListed: (part, context) => lists.untilListed(context, part),
-    unavailable: () => new Error(`${name} is always available`),
-  };
-}
-
 /** Longest text made of all servers' instructions: it goes into every conversation with a model. */
 const maxInstructions = 16 * 1024;
 
@@ -202,4 +139,49 @@ function fairLength(lengths: readonly number[], maxLength: number): number {
 function cut(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
   return text.slice(0, Math.max(0, maxLength)).replace(/[\uD800-\uDBFF]$/, "");
+}
+
+/** What a server lists, as a lock would have it. */
+export interface ListedDefinitions {
+  readonly server: string;
+  /** Undefined when not everything could be listed. */
+  readonly definitions: Approved | undefined;
+  /** The names of things that cannot be approved: they say themselves what stands for a secret in a lock. */
+  readonly marked: readonly string[];
+}
+
+/** The definitions of servers that run, as all their connections list them. */
+export function readDefinitions(
+  upstreams: Iterable<Upstream>,
+  toJson: PinnedJson,
+): readonly ListedDefinitions[] {
+  return Array.from(upstreams, (upstream) => {
+    const listed = upstream.listedFor();
+    const isWhole = upstream.health.kind === "up" && listed.isConfirmed && listed.problems.length === 0;
+    const marked: string[] = [];
+    const definitions = isWhole ? toDefinitions(upstream, toJson, marked) : undefined;
+    return { server: upstream.name, definitions, marked };
+  });
+}
+
+function toDefinitions(upstream: Upstream, toJson: PinnedJson, marked: string[]): Approved {
+  const texts = new Map<LockPart, Map<string, Set<string>>>();
+  const add = (part: LockPart, name: string, item: unknown): void => {
+    if (JSON.stringify(item).includes(secretMark)) return void marked.push(name || part);
+    const named = texts.get(part) ?? new Map<string, Set<string>>();
+    texts.set(part, named.set(name, (named.get(name) ?? new Set()).add(toJson(part, item))));
+  };
+  const instructions = instructionsOf(upstream);
+  if (instructions !== undefined) add("instructions", "", instructions);
+  for (const { lists } of upstream.pool.all)
+    for (const part of listParts) for (const item of lists.listed[part]) add(part, nameOf(part, item), item);
+  const toThings = (named: ReadonlyMap<string, ReadonlySet<string>>): ReadonlyMap<string, unknown> =>
+    new Map(Array.from(named, ([name, variants]) => [name, toThing([...variants])]));
+  return new Map(Array.from(texts, ([part, named]) => [part, toThings(named)]));
+}
+
+/** A server may list a thing in several forms, by the era of its caller: these are an array. */
+function toThing(variants: readonly string[]): unknown {
+  const values = variants.toSorted().map((text): unknown => JSON.parse(text));
+  return values.length === 1 ? values[0] : values;
 }

@@ -1,16 +1,15 @@
 export { isTelling, lastWordsOf, toReason, withLastWords } from "../upstream/index.ts";
-export { type ListedDefinitions, readDefinitions } from "./definitions.ts";
 export {
-  alwaysUp,
   type GatewayServer,
   instructionsOf,
   joinInstructions,
+  type ListedDefinitions,
   offeredExtensions,
+  readDefinitions,
   toMember,
 } from "./gateway-server.ts";
 export { openListMemory } from "./list-memory.ts";
-export { LocalServers } from "./local-servers.ts";
-export { SharedUpstreams } from "./shared-upstreams.ts";
+export { alwaysUp, LocalServers } from "./local-servers.ts";
 export {
   describeDisabled,
   describeStatus,
@@ -18,4 +17,4 @@ export {
   logDisabled,
   type ServerStatus,
 } from "./status.ts";
-export { UpstreamFactory, type UpstreamFactoryOptions } from "./upstream-factory.ts";
+export { SharedUpstreams, UpstreamFactory, type UpstreamFactoryOptions } from "./upstream-factory.ts";

@@ -1,8 +1,10 @@
-import type { Catalog } from "@junctor/core/compose";
-import type { Change, Provider } from "@junctor/core/provider";
-import type { ServerConfig } from "../config/index.ts";
+import { anyone, type Catalog, createPolledLists } from "@junctor/core/compose";
+import { newestModernRevision } from "@junctor/core/mcp";
+import { type Change, createCallContext, type Provider } from "@junctor/core/provider";
+import { parseConfigValue, type ServerConfig } from "../config/index.ts";
 import type { GatewayLog } from "../log/index.ts";
-import { createLocalServer, type GatewayServer, toLocalConfig } from "./gateway-server.ts";
+import { type Health, listParts } from "../upstream/index.ts";
+import type { GatewayServer } from "./gateway-server.ts";
 
 interface LocalServersOptions {
   /** By name. */
@@ -60,4 +62,61 @@ export class LocalServers implements Disposable {
     const stop = provider.onChange?.((change) => onChange({ ...change, origin: name }));
     if (stop !== undefined) this.#stops.add(stop);
   }
+}
+
+/** The config of a provider of this process of which the file says nothing: its names stay as they are. */
+function toLocalConfig(name: string): readonly ServerConfig[] {
+  const config = {
+    mcpServers: { [name]: { command: name } },
+    junctor: { servers: { [name]: { prefix: false } } },
+  };
+  return parseConfigValue(config, { file: name, env: {} }).servers;
+}
+
+/** The health of a server without a connection that could fail. */
+export const alwaysUp: Health = {
+  kind: "up",
+  since: 0,
+  connectMs: 0,
+  agreement: {
+    mode: { kind: "modern", revision: newestModernRevision },
+    serverInfo: undefined,
+    capabilities: {},
+    instructions: undefined,
+  },
+};
+
+interface LocalServerOptions {
+  readonly onListError: (name: string, error: unknown) => void;
+  readonly onChanged: () => void;
+}
+
+/** A provider of this process: always up, called directly. */
+function createLocalServer(
+  config: ServerConfig,
+  provider: Provider,
+  options: LocalServerOptions,
+): GatewayServer {
+  const { name } = config;
+  const lists = createPolledLists({ name, provider, ...options });
+  for (const part of listParts) void lists.beginListing(createCallContext(anyone), part);
+  return {
+    config,
+    provider,
+    health: alwaysUp,
+    isListed: true,
+    isSettled: true,
+    listedFor: (caller = anyone) => ({
+      ...lists.listsFor(caller),
+      hints: lists.listsFor(caller).hints ?? { ttlMs: 0, cacheScope: "private" },
+      problems: [],
+      isConfirmed: true,
+      // A tool that was added since may be called before it is listed.
+      areToolsConfirmed: false,
+      faults: [],
+    }),
+    beginListing: lists.beginListing,
+    untilListed: (part, context) => lists.untilListed(context, part),
+    unavailable: () => new Error(`${name} is always available`),
+  };
 }

@@ -7,7 +7,7 @@ import {
   abandonedCall,
   abandonedTask,
   toCallerError,
-  toVisits,
+  toPageQuestions,
   isParkedState,
   type Parking,
   arrived,
@@ -216,8 +216,8 @@ export class Calls {
   #failed(error: unknown, { context, pooled }: Attempt): Outcome {
     const { server, toFailure } = this.#options;
     const { isLegacy } = toRelayable(context.capabilities, context.revision);
-    const visits = !isLegacy ? toVisits(error, context.capabilities, server) : undefined;
-    if (visits !== undefined) return visits;
+    const pages = !isLegacy ? toPageQuestions(error, context.capabilities, server) : undefined;
+    if (pages !== undefined) return pages;
     throw toFailure(toCallerError(error, context, server), pooled.connection);
   }
 

@@ -3,7 +3,7 @@ import type { Skill } from "../../../core/src/mcp/skill.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { Listing } from "../../../core/src/provider/listing.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { createSkillList } from "./skill-list.ts";
+import { createSkillList } from "./list-cache.ts";
 
 const skill: Skill = {
   uri: "skill://x/SKILL.md",

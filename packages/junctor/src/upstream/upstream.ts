@@ -33,10 +33,9 @@ import {
   statusOf,
 } from "./connection.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./failure.ts";
-import { type Listed, toListing } from "./list-cache.ts";
+import { createSkillList, type Listed, toListing } from "./list-cache.ts";
 import { createConnectionFactory } from "./open-server.ts";
 import { type Loan, ownListMs, Pool, type UpstreamEvent } from "./pool.ts";
-import { createSkillList } from "./skill-list.ts";
 import type { StartSlots } from "./starts.ts";
 import { hostTask, knowsTasks, lacks, taskSupportOf } from "./task-calls.ts";
 import { createUpstreamTasks, TaskConnections, type UpstreamTasks } from "./tasks.ts";
@@ -112,7 +111,7 @@ export class Upstream implements Provider, AsyncDisposable {
       configNow,
       groups,
       clock,
-      onWaiting: () => parking.wants(config.name, this.#config.answerWithinMs),
+      onWaiting: () => parking.shortenWaits(config.name, this.#config.answerWithinMs),
       createConnection: createConnectionFactory({ ...options, configNow, clock, habits: this.#habits }),
       known: predecessor?.isListed === true ? predecessor.listedFor() : options.remembered,
       // Watches of callers are kept when the server is replaced.
@@ -381,7 +380,7 @@ export class Upstream implements Provider, AsyncDisposable {
 
   /** Lets the calls underway finish, but not for longer than this, and ends it. */
   async retire(graceMs: number): Promise<void> {
-    await this.#options.parking.leave(this.name);
+    await this.#options.parking.giveUpServer(this.name);
     await this.#calls.untilIdle(graceMs);
     await this[Symbol.asyncDispose]();
   }

@@ -5,7 +5,7 @@ import type { Question, ClientCapabilities } from "../../../core/src/mcp/types.t
 import { type CallContext, type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
 import type { Answers, Outcome } from "../../../core/src/provider/provider.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
-import { Flow } from "./flow.ts";
+import { ParkedCall } from "./parking.ts";
 
 const everything: ClientCapabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 const state = (): string => "state";
@@ -20,9 +20,9 @@ const done = (text: string): Outcome => ({ kind: "complete", result: RawJson.fro
 const keysOf = (outcome: Outcome): readonly string[] =>
   outcome.kind === "input_required" ? Object.keys(outcome.asks) : [];
 
-/** What the server behind a flow did, and what it can be made to do. */
+/** What the server behind a parked call did, and what it can be made to do. */
 interface Behind {
-  readonly flow: Flow;
+  readonly parked: ParkedCall;
   readonly clock: VirtualClock;
   readonly first: Promise<Outcome>;
   readonly served: CallContext;
@@ -36,7 +36,7 @@ interface Behind {
 
 function begin(context: Partial<CallContext> = {}): Behind {
   const clock = createVirtualClock();
-  const flow = new Flow("up", "alice", { clock, gatherMs: 30 });
+  const parked = new ParkedCall("up", "alice", { clock, gatherMs: 30 });
   const end = createDeferred<Outcome>();
   const log: string[] = [];
   let served: CallContext | undefined;
@@ -48,11 +48,11 @@ function begin(context: Partial<CallContext> = {}): Behind {
     });
     return end.promise;
   };
-  const first = flow.start(invoke, createCallContext({ capabilities: everything, ...context }), state);
+  const first = parked.start(invoke, createCallContext({ capabilities: everything, ...context }), state);
   if (served === undefined) throw new Error("The call was not made.");
   const inner: CallContext = served;
   return {
-    flow,
+    parked,
     clock,
     first,
     served: inner,
@@ -69,7 +69,7 @@ function begin(context: Partial<CallContext> = {}): Behind {
       }
     },
     answer: (answers, more = {}) =>
-      flow.answer(answers, createCallContext({ capabilities: everything, ...more }), state),
+      parked.answer(answers, createCallContext({ capabilities: everything, ...more }), state),
   };
 }
 
@@ -80,10 +80,10 @@ function quietly(promise: Promise<unknown>): void {
 
 describe("a call that asks nothing", () => {
   test("ends as its server ends it", async () => {
-    const { first, end, flow } = begin();
+    const { first, end, parked } = begin();
     end.resolve(done("at once"));
     await expect(first).resolves.toEqual(done("at once"));
-    expect(flow.isOver).toBe(true);
+    expect(parked.isOver).toBe(true);
   });
 
   test("fails as its server fails", async () => {
@@ -254,11 +254,11 @@ test("a server that ends its call while nobody waits has its outcome kept, and i
 
 describe("giving a call up", () => {
   test("answers each kind of question in the way its server knows, and then cancels the call", async () => {
-    const { first, clock, ask, flow, log } = begin();
+    const { first, clock, ask, parked, log } = begin();
     for (const question of [form("one"), sampling, roots]) quietly(ask(question));
     await clock.advance(30);
     await first;
-    await flow.giveUp(new Error("nobody came"));
+    await parked.giveUp(new Error("nobody came"));
     await clock.advance(0);
     expect(log).toEqual(['answered {"action":"cancel"}', "refused -1", "refused -32603", "cancelled"]);
   });

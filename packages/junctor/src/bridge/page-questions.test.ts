@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { RpcError, ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { ClientCapabilities } from "../../../core/src/mcp/types.ts";
-import { toVisits } from "./caller-error.ts";
+import { toPageQuestions } from "./caller-error.ts";
 import { unwrapState } from "./wrapped-state.ts";
 
 const canVisit = { elicitation: { url: {} } };
@@ -14,7 +14,7 @@ const pages = [
 ];
 
 test("each page a server wants visited becomes a question, without what names the visit on its hop", () => {
-  const visits = toVisits(refused(pages), canVisit, "shop");
+  const visits = toPageQuestions(refused(pages), canVisit, "shop");
   expect(visits?.asks).toEqual({
     "visit-1": {
       method: "elicitation/create",
@@ -28,13 +28,13 @@ test("each page a server wants visited becomes a question, without what names th
 });
 
 test("the retry makes the request anew", () => {
-  const visits = toVisits(refused(pages), canVisit, "shop");
+  const visits = toPageQuestions(refused(pages), canVisit, "shop");
   const answers = { "visit-1": RawJson.fromValue({ action: "accept" }) };
   expect(unwrapState({ answers, state: visits?.state }, "shop")).toBeUndefined();
 });
 
 test.each(["decline", "cancel"])("a user who says %s is not asked again", (action) => {
-  const visits = toVisits(refused(pages), canVisit, "shop");
+  const visits = toPageQuestions(refused(pages), canVisit, "shop");
   const answers = {
     "visit-1": RawJson.fromValue({ action: "accept" }),
     "visit-2": RawJson.fromValue({ action }),
@@ -51,5 +51,5 @@ test.each<[string, unknown, ClientCapabilities]>([
   ["a caller that cannot visit pages", refused(pages), { elicitation: { form: {} } }],
   ["a caller that can nothing", refused(pages), {}],
 ])("%s is left as it is", (_, error, capabilities) => {
-  expect(toVisits(error, capabilities, "shop")).toBeUndefined();
+  expect(toPageQuestions(error, capabilities, "shop")).toBeUndefined();
 });
