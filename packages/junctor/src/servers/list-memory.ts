@@ -85,27 +85,16 @@ interface Pending {
  */
 export function openListMemory(options: ListMemoryOptions): ListMemory {
   const { folder, hide, log, clock = systemClock, maxFiles = 256 } = options;
+  const { pathOf, read, toFile } = createFileFormat(folder);
   const pending = new Map<string, Pending>();
   const written = new Map<string, string>();
   let writing: Promise<void> = Promise.resolve();
-  let salt: string | undefined;
   let hasWarned = false;
 
   const warn = (error: unknown): void => {
     if (hasWarned) return;
     hasWarned = true;
     log.warn({ folder, error: String(error) }, "lists of servers cannot be remembered in this folder");
-  };
-  const pathOf = (server: ServerConfig, what = ""): string => {
-    salt ??= readSalt(folder);
-    return join(folder, `${macOf(describeLaunch(server) + what, salt)}${extension}`);
-  };
-  /** Undefined for a file that another program changed, or another version wrote: it was not checked as ours are. */
-  const read = (path: string): string | undefined => {
-    const file = readPrivateFile(path, maxBytes + 100) ?? "";
-    const at = file.indexOf("\n");
-    const text = file.slice(at + 1);
-    return file.slice(0, at) === macOf(text, salt ?? "") ? text : undefined;
   };
   const write = async (path: string): Promise<void> => {
     const { listed, stopTimer } = pending.get(path) ?? {};
@@ -117,7 +106,7 @@ export function openListMemory(options: ListMemoryOptions): ListMemory {
     const text = listed === "missed" ? missedText : toText(listed, hide);
     if (written.get(path) === text) return;
     if (text.length > maxBytes) return rm(path, { force: true });
-    await writePrivateFileAsync(path, `${macOf(text, salt ?? "")}\n${text}`);
+    await writePrivateFileAsync(path, toFile(text));
     written.set(path, text);
     await prune(folder, maxFiles);
   };
@@ -151,8 +140,7 @@ export function openListMemory(options: ListMemoryOptions): ListMemory {
       orWarn(() => {
         const path = pathOf(server, askedText);
         if (read(path) === askedText) return;
-        const text = `${macOf(askedText, salt ?? "")}\n${askedText}`;
-        writing = writing.then(() => writePrivateFileAsync(path, text)).catch(warn);
+        writing = writing.then(() => writePrivateFileAsync(path, toFile(askedText))).catch(warn);
       });
     },
     keep: (server, listed) => {
@@ -173,6 +161,25 @@ export function openListMemory(options: ListMemoryOptions): ListMemory {
       for (const path of pending.keys()) void writeNext(path);
       await writing;
     },
+  };
+}
+
+/** The names of files and what they begin with: hashes by a key of this user. */
+function createFileFormat(folder: string) {
+  let salt: string | undefined;
+  return {
+    pathOf: (server: ServerConfig, what = ""): string => {
+      salt ??= readSalt(folder);
+      return join(folder, `${macOf(describeLaunch(server) + what, salt)}${extension}`);
+    },
+    /** Undefined for a file that another program changed, or another version wrote: it was not checked as ours are. */
+    read: (path: string): string | undefined => {
+      const file = readPrivateFile(path, maxBytes + 100) ?? "";
+      const at = file.indexOf("\n");
+      const text = file.slice(at + 1);
+      return file.slice(0, at) === macOf(text, salt ?? "") ? text : undefined;
+    },
+    toFile: (text: string): string => `${macOf(text, salt ?? "")}\n${text}`,
   };
 }
 

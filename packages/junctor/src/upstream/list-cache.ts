@@ -13,7 +13,6 @@ import {
 } from "@junctor/core/mcp";
 import { type CallContext, type Change, emptyListing, Listing } from "@junctor/core/provider";
 import type { Calls } from "./calls.ts";
-import { toProvider } from "./client-provider.ts";
 import type { Health } from "./connection.ts";
 import { toReason } from "./failure.ts";
 import type { Pool, PooledConnection } from "./pool.ts";
@@ -197,7 +196,7 @@ export class ListCache {
       restsUntil: Number.NEGATIVE_INFINITY,
     };
     this.#fetching = fetching;
-    toProvider(client).onChange?.((change) => {
+    client.onChange?.((change) => {
       if (this.#fetching === fetching) this.#hear(fetching, change);
     });
     return this.#refresh(fetching, listParts);
@@ -447,7 +446,7 @@ export function createSkillList(
   const lateUntil = new WeakMap<PooledConnection, number>();
   const list = (context: CallContext): Promise<Listing<Skill>> =>
     calls.useListed(context, async ({ client, pooled }) => {
-      const listed = await toProvider(client).list("skills", context);
+      const listed = await client.list("skills", context);
       if (pooled === pool.everyone) last = listed;
       if (!lateUntil.has(pooled)) lateUntil.set(pooled, 0);
       return listed;

@@ -31,7 +31,6 @@ import {
 } from "@junctor/core/provider";
 import type { MemoryTasks, TaskRun } from "@junctor/server/internal";
 import type { FollowedState } from "../bridge/index.ts";
-import { toProvider } from "./client-provider.ts";
 import type { Pool } from "./pool.ts";
 
 /** Whether a server refused a call because its caller does not know tasks, and for no other reason. Nothing was run. */
@@ -78,7 +77,7 @@ export interface FollowedTasks {
 export function createFollowedTasks(options: FollowedTasksOptions): FollowedTasks {
   const { server, pool, isHttp, send } = options;
   const hasTasks = (client: Client, context: CallContext): boolean =>
-    toProvider(client).offers(context).serves("tasks/get");
+    client.offers(context).serves("tasks/get");
   /** A client that knows tasks: a server over HTTP that is spoken to in a legacy era has them in the modern one. */
   const withTasksOf = (client: Client, context: CallContext): Client => {
     const { client: other } = pool.everyone;
@@ -87,7 +86,7 @@ export function createFollowedTasks(options: FollowedTasksOptions): FollowedTask
   };
   const followingOf = (client: Client, { name }: Operation, context: CallContext): FollowedCall => {
     if (!hasTasks(client, context)) throw lacks(server, "tasks");
-    return { ...options, provider: toProvider(client), tool: name, context };
+    return { ...options, provider: client, tool: name, context };
   };
   return {
     begin: async (client, operation, context) => {

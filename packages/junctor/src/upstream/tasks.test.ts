@@ -5,7 +5,7 @@ import { emptyListing } from "../../../core/src/provider/listing.ts";
 import type { Outcome, Provider, Task } from "../../../core/src/provider/provider.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import type { PooledConnection } from "./pool.ts";
-import { createUpstreamTasks, TaskConnections } from "./tasks.ts";
+import { TaskConnections, UpstreamTasks } from "./tasks.ts";
 import { offersAll } from "./upstream.ts";
 
 const taskOf = (ref: string): Task => ({
@@ -33,7 +33,7 @@ test("a caller that watches many tasks has a server asked 100 times a second, an
     },
   } satisfies Provider as unknown as Client;
   const connections = new TaskConnections({ server: "it", pool: { keep: () => () => {} }, clock });
-  const tasks = createUpstreamTasks({
+  const tasks = new UpstreamTasks({
     server: "it",
     clock,
     connections,

@@ -19,7 +19,6 @@ import {
 } from "@junctor/core/provider";
 import { fromRemoteTaskId, isRemote, toRemoteTaskId } from "../cluster/index.ts";
 import type { UseAt } from "./calls.ts";
-import { toProvider } from "./client-provider.ts";
 import type { Pool, PooledConnection } from "./pool.ts";
 import { needsTasks } from "./task-calls.ts";
 
@@ -53,121 +52,119 @@ interface UpstreamTasksOptions {
 }
 
 /** The tasks of a server behind the gateway. */
-export interface UpstreamTasks {
-  /** A task that the server of a client made of a call, as callers of the gateway know it. */
-  created(outcome: Outcome, client: Client): Outcome;
-  /** The same for one that the gateway hosts. */
-  hosted(outcome: Outcome): Outcome;
-  /** Serves an operation of a task at the home of the task. */
-  call(operation: Operation, context: CallContext): Awaitable<Outcome>;
-  watch(target: Target, context: CallContext, listener: (notice: Notice) => void): Awaitable<() => void>;
-}
-
-export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTasks {
-  const { server, clock, use, connections, hosted, toFailure, here, useAt, isProcess } = options;
-  const assertUnchanged = createEnds(server);
+export class UpstreamTasks {
+  readonly #options: UpstreamTasksOptions;
+  readonly #assertUnchanged: (outcome: Outcome) => void;
   /** How many tasks each caller watches. */
-  const watching = new Map<string | undefined, number>();
-  const withFailure = (outcome: Outcome): Outcome =>
-    outcome.kind === "failed" ? { ...outcome, error: toFailure(outcome.error) as RpcError } : outcome;
-  const find = (ref: string): FoundTask => {
+  readonly #watching = new Map<string | undefined, number>();
+
+  constructor(options: UpstreamTasksOptions) {
+    this.#options = options;
+    this.#assertUnchanged = createEnds(options.server);
+  }
+
+  /** A task that the server of a client made of a call, as callers of the gateway know it. */
+  toCallersTask(outcome: Outcome, client: Client): Outcome {
+    const { server, isProcess, here } = this.#options;
+    const { ref } = outcome.task ?? { ref: "" };
+    // The replica of its process named it, and checked it.
+    if (isRemote(client)) return withRef(outcome, fromRemoteTaskId(ref));
+    if (ref.length > maxIdLength) {
+      const text = `${server} began a task with an id of ${ref.length} characters; the limit is ${maxIdLength}.`;
+      throw new UpstreamError("failed", text, { server, delivery: "outcome_unknown" });
+    }
+    const known = withAddress(prefixes.own + ref, isProcess ? here : undefined);
+    return withRef(this.#withFailure(outcome), known);
+  }
+
+  /** The same for one that the gateway hosts. */
+  toHostedTask(outcome: Outcome): Outcome {
+    const { ref } = outcome.task ?? { ref: "" };
+    return withRef(outcome, withAddress(prefixes.hosted + ref, this.#options.here));
+  }
+
+  /** Serves an operation of a task at the home of the task. */
+  call(operation: Operation, context: CallContext): Awaitable<Outcome> {
+    const { use, useAt, hosted } = this.#options;
+    const { name: tool, ref = "" } = operation;
+    const found = this.#find(ref);
+    const named = (outcome: Outcome): Outcome => withRef(outcome, ref);
+    if (found.kind === "hosted")
+      return andThen(settled(hosted.call({ ...operation, ref: found.own }, context)), named);
+    if (found.kind === "elsewhere")
+      return useAt(found.at, context, (client) =>
+        client.call({ ...operation, ref: toRemoteTaskId(tool, ref) }, context),
+      ).then(named);
+    const done = use(found.own, context, (client) => {
+      const sent = { ...operation, ref: toServerRef(tool, found.own, client) };
+      if (operation.method === "tasks/get") return this.#look(client, sent, found.own, context);
+      return client.call(sent, context);
+    }).then(named);
+    // Its caller need not look at it again, and it counts until it was seen to have ended.
+    if (operation.method !== "tasks/cancel") return done;
+    return done.then(async (outcome) => {
+      await Promise.resolve(this.call(toLook(operation), context)).catch(() => {});
+      return outcome;
+    });
+  }
+
+  watch(target: Target, context: CallContext, listener: (notice: Notice) => void): Awaitable<() => void> {
+    const { hosted } = this.#options;
+    const { ref = "" } = target;
+    const found = this.#find(ref);
+    const tell = (outcome: Outcome): void => listener({ kind: "task", outcome: withRef(outcome, ref) });
+    if (found.kind !== "hosted" || hosted.watch === undefined) return this.#poll(target, context, tell);
+    return hosted.watch({ ...target, ref: found.own }, context, (notice) => {
+      if (notice.kind === "task") tell(notice.outcome);
+    });
+  }
+
+  #find(ref: string): FoundTask {
     const { at, local } = splitAddress(ref);
-    if (at !== undefined && at !== here) return { kind: "elsewhere", at };
+    if (at !== undefined && at !== this.#options.here) return { kind: "elsewhere", at };
     if (local.startsWith(prefixes.hosted))
       return { kind: "hosted", own: local.slice(prefixes.hosted.length) };
     return { kind: "own", own: local.slice(prefixes.own.length) };
-  };
+  }
 
   /** Looks at a task of the server. One that the server does not know any more counts no longer. */
-  const lookBy = (
-    client: Client,
-    operation: Operation,
-    own: string,
-    context: CallContext,
-  ): Awaitable<Outcome> =>
-    tryThen(
-      () => settled(toProvider(client).call(operation, context)),
+  #look(client: Client, operation: Operation, own: string, context: CallContext): Awaitable<Outcome> {
+    const { connections } = this.#options;
+    return tryThen(
+      () => settled(client.call(operation, context)),
       (outcome) => {
-        const seen = withRef(outcome, fromServerRef(outcome.task?.ref ?? "", client));
-        connections.noteOutcome(seen);
-        assertUnchanged(seen);
-        return withFailure(seen);
+        const named = withRef(outcome, fromServerRef(outcome.task?.ref ?? "", client));
+        connections.noteOutcome(named);
+        this.#assertUnchanged(named);
+        return this.#withFailure(named);
       },
       (error) => {
         if (error instanceof NotFoundError) connections.forget(own);
         throw error;
       },
     );
-
-  const call: UpstreamTasks["call"] = (operation, context) => {
-    const { name: tool, ref = "" } = operation;
-    const found = find(ref);
-    const named = (outcome: Outcome): Outcome => withRef(outcome, ref);
-    if (found.kind === "hosted")
-      return andThen(settled(hosted.call({ ...operation, ref: found.own }, context)), named);
-    if (found.kind === "elsewhere")
-      return useAt(found.at, context, (client) =>
-        toProvider(client).call({ ...operation, ref: toRemoteTaskId(tool, ref) }, context),
-      ).then(named);
-    const done = use(found.own, context, (client) => {
-      const sent = { ...operation, ref: toServerRef(tool, found.own, client) };
-      if (operation.method === "tasks/get") return lookBy(client, sent, found.own, context);
-      return toProvider(client).call(sent, context);
-    }).then(named);
-    // Its caller need not look at it again, and it counts until it was seen to have ended.
-    if (operation.method !== "tasks/cancel") return done;
-    return done.then(async (outcome) => {
-      await Promise.resolve(call(toLook(operation), context)).catch(() => {});
-      return outcome;
-    });
-  };
-
-  return {
-    call,
-    created: (outcome, client) => {
-      const { ref } = outcome.task ?? { ref: "" };
-      // The replica of its process named it, and checked it.
-      if (isRemote(client)) return withRef(outcome, fromRemoteTaskId(ref));
-      if (ref.length > maxIdLength) {
-        const text = `${server} began a task with an id of ${ref.length} characters; the limit is ${maxIdLength}.`;
-        throw new UpstreamError("failed", text, { server, delivery: "outcome_unknown" });
-      }
-      return withRef(withFailure(outcome), withAddress(prefixes.own + ref, isProcess ? here : undefined));
-    },
-    hosted: (outcome) => withRef(outcome, withAddress(prefixes.hosted + (outcome.task?.ref ?? ""), here)),
-    watch: (target, context, listener) => {
-      const { ref = "" } = target;
-      const found = find(ref);
-      const tell = (outcome: Outcome): void => listener({ kind: "task", outcome: withRef(outcome, ref) });
-      if (found.kind !== "hosted" || hosted.watch === undefined) return watch(target, context, tell);
-      return hosted.watch({ ...target, ref: found.own }, context, (notice) => {
-        if (notice.kind === "task") tell(notice.outcome);
-      });
-    },
-  };
+  }
 
   /** Looks at a task again and again. Servers need not tell of their tasks. */
-  async function watch(
-    target: Target,
-    context: CallContext,
-    tell: (outcome: Outcome) => void,
-  ): Promise<() => void> {
+  async #poll(target: Target, context: CallContext, tell: (outcome: Outcome) => void): Promise<() => void> {
+    const { clock } = this.#options;
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
     const own = withContext(context, { signal });
-    const get = (): Promise<Outcome> => Promise.resolve().then(() => call(toLook(target), own));
+    const get = (): Promise<Outcome> => Promise.resolve().then(() => this.call(toLook(target), own));
     const first = await get();
     let lastText = toText(first);
     const { caller } = context;
-    watching.set(caller, (watching.get(caller) ?? 0) + 1);
+    const count = (): number => this.#watching.get(caller) ?? 0;
+    this.#watching.set(caller, count() + 1);
     const leave = (): void => {
-      const others = (watching.get(caller) ?? 0) - 1;
-      if (others > 0) watching.set(caller, others);
-      else watching.delete(caller);
+      const others = count() - 1;
+      if (others > 0) this.#watching.set(caller, others);
+      else this.#watching.delete(caller);
     };
     void followTask(first as TaskOutcome, {
       get: async () => (await get()) as TaskOutcome,
-      wait: (ms) => sleep(Math.max(ms, (watching.get(caller) ?? 0) * lookMs), clock, signal),
+      wait: (ms) => sleep(Math.max(ms, count() * lookMs), clock, signal),
       isGivenUp: () => signal.aborted,
       answered: new Set(),
       onState: (outcome) => {
@@ -179,6 +176,11 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
       .catch(() => {})
       .finally(leave);
     return () => over.abort(new DOMException("The task is not watched any more", "AbortError"));
+  }
+
+  #withFailure(outcome: Outcome): Outcome {
+    if (outcome.kind !== "failed") return outcome;
+    return { ...outcome, error: this.#options.toFailure(outcome.error) as RpcError };
   }
 }
 

@@ -23,7 +23,6 @@ import type { ServerConfig } from "../config/index.ts";
 import type { Words } from "../log/index.ts";
 import { CallerGroups } from "./caller-groups.ts";
 import { Calls, createUseAt, type OtherReplicas, type UseAt } from "./calls.ts";
-import { toProvider } from "./client-provider.ts";
 import {
   type Connection,
   type ConnectionStatus,
@@ -38,7 +37,7 @@ import { createConnectionFactory } from "./open-server.ts";
 import { type Loan, ownListMs, Pool, type UpstreamEvent } from "./pool.ts";
 import type { StartSlots } from "./starts.ts";
 import { hostTask, knowsTasks, lacks, taskSupportOf } from "./task-calls.ts";
-import { createUpstreamTasks, TaskConnections, type UpstreamTasks } from "./tasks.ts";
+import { TaskConnections, UpstreamTasks } from "./tasks.ts";
 
 interface UpstreamOptions {
   readonly config: ServerConfig;
@@ -146,7 +145,7 @@ export class Upstream implements Provider, AsyncDisposable {
       taskConnections: this.#taskConnections,
       send: (client, operation, context) => this.#send(client, operation, context),
       onTask: (outcome, { client, pooled }) => {
-        const known = this.#tasks.created(outcome, client);
+        const known = this.#tasks.toCallersTask(outcome, client);
         // Another replica keeps its own connections.
         if (isProcess && outcome.task !== undefined && !isRemote(client))
           this.#taskConnections.keep(outcome.task, pooled);
@@ -159,7 +158,7 @@ export class Upstream implements Provider, AsyncDisposable {
 
   #createTasks(useAt: UseAt): UpstreamTasks {
     const { config, elsewhere, hide } = this.#options;
-    return createUpstreamTasks({
+    return new UpstreamTasks({
       server: config.name,
       clock: this.#clock,
       useAt,
@@ -294,7 +293,9 @@ export class Upstream implements Provider, AsyncDisposable {
     const row = methods.get(operation.method);
     if (row !== undefined && row.asks !== true) return this.#calls.callListed(operation, context);
     return this.#isHosted(operation, context)
-      ? this.#tasks.hosted(hostTask(this.#hosted, context, (served) => this.#calls.call(operation, served)))
+      ? this.#tasks.toHostedTask(
+          hostTask(this.#hosted, context, (served) => this.#calls.call(operation, served)),
+        )
       : this.#calls.call(operation, context);
   }
 
@@ -326,25 +327,24 @@ export class Upstream implements Provider, AsyncDisposable {
 
   /** Sends an operation by a client. A tool that a 2025-11-25 server runs as a task only is called as one, and waited for. */
   #send(client: Client, operation: Operation, context: CallContext): Awaitable<Outcome> {
-    const provider = toProvider(client);
     const { method, name } = operation;
     if (method !== "tools/call") {
       const isOfExtension = methods.get(method)?.extension !== undefined;
-      if (!isOfExtension && !provider.offers(context).serves(method)) throw lacks(this.name, method);
-      return provider.call(operation, context);
+      if (!isOfExtension && !client.offers(context).serves(method)) throw lacks(this.name, method);
+      return client.call(operation, context);
     }
     const declares = context.capabilities.extensions !== undefined && knowsTasks(context);
     const callLegacyTask = client.callLegacyTask?.bind(client);
     if (callLegacyTask === undefined) {
       // The replica of its process counts the tasks.
-      if (!declares || isRemote(client)) return provider.call(operation, context);
-      return this.#taskConnections.call(context, (able) => provider.call(operation, able));
+      if (!declares || isRemote(client)) return client.call(operation, context);
+      return this.#taskConnections.call(context, (able) => client.call(operation, able));
     }
     const support = taskSupportOf(this.listedFor(context).tools, name);
     const refused = support === undefined ? undefined : this.#taskConnections.refusal(context);
     if (support === "required" && refused !== undefined) throw refused;
     const isTask = support === "required" || (support === "optional" && declares && refused === undefined);
-    if (!isTask) return provider.call(operation, context);
+    if (!isTask) return client.call(operation, context);
     return this.#taskConnections.call(context, (able) => callLegacyTask(operation, able));
   }
 

@@ -1,7 +1,6 @@
 import type { Client } from "@junctor/client";
 import { NotFoundError } from "@junctor/core/errors";
 import { createCallContext, type Notice } from "@junctor/core/provider";
-import { toProvider } from "./client-provider.ts";
 
 type Listener = (notice: Notice) => void;
 
@@ -77,10 +76,9 @@ function begin(uri: string, client: Client): Watched {
 }
 
 async function watch(uri: string, client: Client, entry: Pick<Watched, "listeners">): Promise<() => void> {
-  const provider = toProvider(client);
-  if (provider.watch === undefined) throw new NotFoundError("resource", uri);
+  if (client.watch === undefined) throw new NotFoundError("resource", uri);
   const target = { part: "resources", name: uri, ref: undefined } as const;
-  return provider.watch(target, createCallContext(), (notice) => tell(entry, notice));
+  return client.watch(target, createCallContext(), (notice) => tell(entry, notice));
 }
 
 function tell({ listeners }: Pick<Watched, "listeners">, notice: Notice): void {
