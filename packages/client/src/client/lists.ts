@@ -56,7 +56,7 @@ export type PlainRequest = (
   limits?: TimeLimits,
 ) => Promise<RawJson>;
 
-/** A facet that the server does not offer has an empty list. */
+/** A list that the server does not offer is empty. */
 const forever: CacheHints = { ttlMs: Number.POSITIVE_INFINITY, cacheScope: "public" };
 
 /** The answer of a server that declares a capability and lacks one of its lists: many have no resource templates. */

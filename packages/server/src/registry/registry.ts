@@ -132,8 +132,8 @@ export interface Registry extends Provider {
 }
 
 /**
- * An empty registry. Give it sibling registries to offer resources, prompts and completion as well: a facet that is
- * not given is not declared to clients.
+ * An empty registry. Give it sibling registries to offer resources, prompts and completion as well: what is not given is not
+ * declared to clients.
  *
  * @example
  * const registry = createRegistry();
