@@ -57,45 +57,42 @@ async function run(scale: Scale): Promise<readonly Line[]> {
     clientSecret: "known to the gateway alone",
     url: issuer.origin,
   };
-  await using gateway = await startGateway({
-    mcpServers: { echo: { command: process.execPath, args: [fixture("gateway-echo.mjs")] } },
-    junctor: { http: { publicUrl }, issuers: { corp: { issuer: issuer.origin, introspection } } },
-  });
   const frame = modernCall("echo__echo");
   const post = { "content-type": json, accept: both, ...mirrored(frame) };
-  /** The status of a call, or why there is none. */
-  const callBy = async (agent: Agent, token: string, localAddress: string): Promise<number | string> => {
-    const headers = { ...post, authorization: `Bearer ${token}` };
-    const sent = request({
-      agent,
-      host: "127.0.0.1",
-      port: gateway.port,
-      path: "/mcp",
-      method: "POST",
-      localAddress,
-      headers,
-    });
-    sent.end(JSON.stringify(frame));
-    try {
-      const [response] = (await once(sent, "response")) as [IncomingMessage];
-      await text(response);
-      return response.statusCode ?? 0;
-    } catch (error) {
-      return (error as NodeJS.ErrnoException).code ?? String(error);
-    }
-  };
-
   const strangersAt: readonly Addresses[] = [() => "127.0.0.1", (index) => `127.0.2.${index}`];
   const lines: Line[] = [];
   for (const [round, addressOf] of strangersAt.entries()) lines.push(...(await attackFrom(addressOf, round)));
   return lines;
 
-  /** Strangers at these addresses send made-up tokens all the time, while callers come that the gateway does not know yet, and come again. */
+  /** Strangers at these addresses of a new gateway send made-up tokens all the time, while callers come that the gateway does not know yet, and come again. */
   async function attackFrom(addressOf: Addresses, round: number): Promise<readonly Line[]> {
+    await using gateway = await startGateway({
+      mcpServers: { echo: { command: process.execPath, args: [fixture("gateway-echo.mjs")] } },
+      junctor: { http: { publicUrl }, issuers: { corp: { issuer: issuer.origin, introspection } } },
+    });
     const end = new AbortController();
     const agent = new Agent({ keepAlive: true });
-    const call = (token: string, localAddress: string): Promise<number | string> =>
-      callBy(agent, token, localAddress);
+    /** The status of a call, or why there is none. */
+    const call = async (token: string, localAddress: string): Promise<number | string> => {
+      const headers = { ...post, authorization: `Bearer ${token}` };
+      const sent = request({
+        agent,
+        host: "127.0.0.1",
+        port: gateway.port,
+        path: "/mcp",
+        method: "POST",
+        localAddress,
+        headers,
+      });
+      sent.end(JSON.stringify(frame));
+      try {
+        const [response] = (await once(sent, "response")) as [IncomingMessage];
+        await text(response);
+        return response.statusCode ?? 0;
+      } catch (error) {
+        return (error as NodeJS.ErrnoException).code ?? String(error);
+      }
+    };
     let madeUp = 0;
     const letIn: string[] = [];
     const since = performance.now();
