@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { findWorkerFiles, toWorkerFile } from "../../packages/junctor/src/audit/worker-files.ts";
+import { findWorkerFiles, toWorkerFile } from "../../packages/junctor/src/audit/audit-file.ts";
 
 let folder: string;
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "junctor-files-"))));

@@ -1,7 +1,6 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { expect, test } from "vitest";
-import type { IpcPort } from "../../packages/junctor/src/cluster/ipc-channel.ts";
-import { createIpcStore, serveStore } from "../../packages/junctor/src/cluster/ipc-store.ts";
+import { createIpcStore, type IpcPort, serveStore } from "../../packages/junctor/src/cluster/ipc-store.ts";
 import { createMemoryClusterStore } from "../../packages/junctor/src/cluster/memory-store.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { describeStore, type OpenStores } from "../support/store-suite.ts";

@@ -7,10 +7,13 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { expect, test } from "vitest";
-import { toCallerHeader } from "../../packages/junctor/src/cluster/caller-header.ts";
 import type { Replica } from "../../packages/junctor/src/cluster/membership.ts";
-import { toTrunkKeys } from "../../packages/junctor/src/cluster/trunk-key.ts";
-import { listenTrunk, type Trunk } from "../../packages/junctor/src/cluster/trunk.ts";
+import {
+  listenTrunk,
+  toCallerHeader,
+  toTrunkKeys,
+  type Trunk,
+} from "../../packages/junctor/src/cluster/trunk.ts";
 import type { PipedFrom } from "../../packages/server/src/http/elsewhere.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";

@@ -14,9 +14,9 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { toOurEntry } from "../../packages/junctor/src/install/client-entry.ts";
 import { readSection } from "../../packages/junctor/src/install/client-file.ts";
-import { type ClientProgram, type ClientPlace, clients } from "../../packages/junctor/src/install/clients.ts";
-import { toOurEntry } from "../../packages/junctor/src/install/entry-from-client.ts";
+import { type ClientPlace, type ClientProgram, clients } from "../../packages/junctor/src/install/clients.ts";
 import {
   applyInstall,
   applyUninstall,

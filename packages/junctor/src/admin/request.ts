@@ -9,7 +9,7 @@ type Rows = ErrorTable["adminError"]["codes"];
 type AdminErrorCode = keyof Rows;
 
 /** The HTTP statuses of errors, as in their table, whose text is not loaded until somebody asks. */
-export const adminStatuses: { readonly [Code in AdminErrorCode]: Rows[Code]["status"] } = {
+const adminStatuses: { readonly [Code in AdminErrorCode]: Rows[Code]["status"] } = {
   "admin.bad_request": 400,
   "admin.no_key": 401,
   "admin.forbidden": 403,

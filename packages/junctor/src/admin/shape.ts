@@ -19,12 +19,12 @@ export interface Shape<T> extends AnyShape {
 }
 
 /** A member that may be missing. */
-export interface Maybe<T> {
+interface Maybe<T> {
   readonly maybe: Shape<T>;
 }
 
 /** A shape for each member of `T`. A missing one, a wrong type and a missing {@link maybe} do not compile. */
-export type MemberShapes<T> = {
+type MemberShapes<T> = {
   readonly [Key in keyof T]-?: {} extends Pick<T, Key> ? Maybe<Exclude<T[Key], undefined>> : Shape<T[Key]>;
 };
 

@@ -1,5 +1,5 @@
 import type { Buffer } from "node:buffer";
-import { type Scanned, scanMessage, withId } from "./message-scan.ts";
+import { scanMessage, type Scanned, withId } from "./lines.ts";
 
 /** Most subscriptions that are repeated; a client with more hears less after the daemon was lost. */
 const maxSubscriptions = 1024;

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { expect, test } from "vitest";
-import { LineCutter, maxHeldBytes } from "./line-cutter.ts";
+import { LineCutter, maxHeldBytes } from "./lines.ts";
 
 test("gives whole lines, however the stream is split", () => {
   const text = '{"a":1}\n\n{"ü":2}\r\n{"rest"';

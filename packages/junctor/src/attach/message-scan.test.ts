@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
-import { scanMessage, withId } from "./message-scan.ts";
+import { scanMessage, withId } from "./lines.ts";
 
 describe("scanMessage", () => {
   test.each([

@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
-import { hashAfter, hashOf, type ChainLink, noHash, readLine } from "./chain.ts";
-import { findOldFiles, type Torn } from "./log-file.ts";
+import { type ChainLink, hashAfter, hashOf, noHash, readLine } from "./chain.ts";
+import { findOldFiles, type Torn } from "./chained-log.ts";
 
 /** Where a log is not as it was written. */
 interface AuditFault {

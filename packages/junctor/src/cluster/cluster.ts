@@ -8,8 +8,7 @@ import { joinCluster } from "./join-cluster.ts";
 import type { Membership } from "./membership.ts";
 import { ServerPlacement } from "./placement.ts";
 import type { ClusterStore } from "./store.ts";
-import { toTrunkKeys } from "./trunk-key.ts";
-import { listenTrunk, type Trunk, type TrunkListen } from "./trunk.ts";
+import { listenTrunk, toTrunkKeys, type Trunk, type TrunkListen } from "./trunk.ts";
 
 interface ClusterOptions {
   readonly store: ClusterStore;

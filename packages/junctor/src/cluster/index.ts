@@ -1,6 +1,5 @@
 export { type Cluster, openCluster } from "./cluster.ts";
-export { type IpcChannel, openIpcChannel } from "./ipc-channel.ts";
-export { createIpcStore, serveStore } from "./ipc-store.ts";
+export { createIpcStore, type IpcChannel, openIpcChannel, serveStore } from "./ipc-store.ts";
 export { ttlMs } from "./join-cluster.ts";
 export {
   createConnectionServer,
@@ -9,10 +8,10 @@ export {
   isRemote,
   toRemoteRound,
   toRemoteTaskId,
-} from "./connection-server.ts";
+} from "./placement.ts";
 export { createMemoryClusterStore } from "./memory-store.ts";
 export { connectRedisStore } from "./redis-store.ts";
-export { parseStoreUrl } from "./redis-url.ts";
+export { parseStoreUrl } from "./redis-connection.ts";
 export { shareRevocations } from "./revocations.ts";
 export { createSharedRateLimit, type SharedRate, type TokenSource } from "./shared-rate-limit.ts";
 export type { ClusterStore } from "./store.ts";

@@ -1,11 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { type Clock, systemClock, waitFor } from "@junctor/core/async";
+import { type Clock, sleep, systemClock, timedOut, waitFor } from "@junctor/core/async";
 import { StoreError } from "@junctor/core/errors";
-import { createHeldLeases, withTimeout } from "./held-leases.ts";
-import type { Membership, Replica, TrunkAddress } from "./membership.ts";
-import { createRenewals } from "./renewals.ts";
-import { createKnownReplicas, formatFacts } from "./replica-facts.ts";
-import type { ClusterStore } from "./store.ts";
+import type { HeldLease, Membership, Replica, TrunkAddress } from "./membership.ts";
+import { type ClusterStore, storeBounds } from "./store.ts";
 
 export interface JoinOptions {
   readonly store: ClusterStore;
@@ -167,4 +164,294 @@ function isPredecessor(other: Replica, own: TrunkAddress): boolean {
   const { address } = other;
   if (address.kind !== "tls" || own.kind !== "tls") return false;
   return address.host === own.host && address.port === own.port;
+}
+
+interface RenewalsOptions {
+  readonly clock: Clock;
+  /** Makes one renewal. */
+  readonly renew: (startedAt: number) => Promise<void>;
+  /** How long after the start of one the next may start. */
+  readonly gapMs: number;
+  /** How long after the start of one that succeeded the next starts by itself, and after the end of one that failed. */
+  readonly everyMs: number;
+  readonly retryMs: number;
+}
+
+/** Renewals that come one after the other. */
+interface Renewals {
+  /** Resolves after a renewal that started later than this call. All who wait share it. */
+  next(): Promise<void>;
+  /** Makes one after the other from now on, until it is stopped. */
+  start(): void;
+  /** Resolves when none is underway. */
+  stop(): Promise<void>;
+}
+
+function createRenewals({ clock, renew, gapMs, everyMs, retryMs }: RenewalsOptions): Renewals {
+  let startedAt = -Infinity;
+  let isStopped = false;
+  let underway: Promise<void> | undefined;
+  let waiting: Promise<void> | undefined;
+  let stopTimer = (): void => {};
+
+  const run = async (): Promise<void> => {
+    await underway?.catch(() => {});
+    const waitMs = startedAt + gapMs - clock.now();
+    if (waitMs > 0) await sleep(waitMs, clock);
+    waiting = undefined;
+    startedAt = clock.now();
+    underway = renew(startedAt).finally(() => (underway = undefined));
+    await underway;
+  };
+  const next = (): Promise<void> => (waiting ??= run());
+  const again = (ms: number): void => {
+    if (isStopped) return;
+    stopTimer = clock.timer(ms, () => {
+      next().then(
+        () => again(Math.max(1, startedAt + everyMs - clock.now())),
+        () => again(retryMs),
+      );
+    });
+  };
+  return {
+    next,
+    start: () => again(everyMs),
+    stop: async () => {
+      isStopped = true;
+      stopTimer();
+      await underway?.catch(() => {});
+    },
+  };
+}
+
+/**
+ * The version of the protocol between replicas: facts in the store, and the trunk. A change that a replica of the version before
+ * would misunderstand adds one. Replicas whose versions differ by one work together; further members of facts are ignored.
+ */
+const language = 1;
+
+/** The other replicas, as they were at the last renewal. */
+interface KnownReplicas {
+  readonly all: readonly Replica[];
+  get(id: string): Replica | undefined;
+  /** Takes the facts of all replicas that are registered, this one included. */
+  learn(registered: ReadonlyMap<string, string>): void;
+}
+
+function createKnownReplicas(ownId: string, onWarning: (text: string) => void): KnownReplicas {
+  let known: ReadonlyMap<string, Replica> = new Map();
+  /** Those that cannot be used: a warning each. */
+  let unusable: ReadonlySet<string> = new Set();
+  return {
+    get all() {
+      return [...known.values()];
+    },
+    get: (id) => known.get(id),
+    learn: (registered) => {
+      const others = [...registered].filter(([id]) => id !== ownId);
+      const parsed = others.map(([id, facts]) => ({ id, replica: parseFacts(id, facts) }));
+      const usable = parsed.flatMap(({ id, replica }): [string, Replica][] => {
+        if (!("unusable" in replica)) return [[id, replica]];
+        if (!unusable.has(id)) onWarning(`replica ${id} cannot be used: ${replica.unusable}`);
+        return [];
+      });
+      known = new Map(usable);
+      unusable = new Set(parsed.map(({ id }) => id).filter((id) => !known.has(id)));
+    },
+  };
+}
+
+/** The facts that a replica registers, as text. */
+function formatFacts({ address, version, isDraining }: Omit<Replica, "id">): string {
+  return JSON.stringify({ language, address, version, draining: isDraining });
+}
+
+/** Reads the facts of a replica. Gives the reason when this replica cannot work with it. */
+function parseFacts(id: string, text: string): Replica | { readonly unusable: string } {
+  let facts: Partial<Record<string, unknown>>;
+  try {
+    facts = Object(JSON.parse(text)) as typeof facts;
+  } catch {
+    return { unusable: "its facts are not JSON" };
+  }
+  const spoken = facts["language"];
+  if (typeof spoken !== "number" || Math.abs(spoken - language) > 1)
+    return {
+      unusable: `it speaks language ${JSON.stringify(spoken)} between replicas, and this one ${language}`,
+    };
+  const address = parseAddress(Object(facts["address"]) as Partial<Record<string, unknown>>);
+  if (!/^[0-9a-f]{12}$/u.test(id)) return { unusable: "its id is not 12 hexadecimal digits" };
+  if (address === undefined) return { unusable: "its address is of no known kind" };
+  const version = typeof facts["version"] === "string" ? facts["version"] : "unknown";
+  return { id, address, version, isDraining: facts["draining"] === true };
+}
+
+function parseAddress({
+  kind,
+  path,
+  host,
+  port,
+}: Partial<Record<string, unknown>>): TrunkAddress | undefined {
+  if (kind === "socket" && typeof path === "string") return { kind, path };
+  if (kind === "tls" && typeof host === "string" && typeof port === "number") return { kind, host, port };
+  return undefined;
+}
+
+interface HeldLeasesOptions {
+  readonly store: ClusterStore;
+  readonly holder: string;
+  readonly clock: Clock;
+  readonly ttlMs: number;
+  readonly operationMs: number;
+  /** Whether this replica counts itself in, by the clock. */
+  readonly isIn: () => boolean;
+  /** A lease was taken whose proof may be the oldest. */
+  readonly onHeld: () => void;
+  readonly onWarning: (text: string, error?: unknown) => void;
+}
+
+/** The leases of this replica. */
+interface HeldLeases {
+  /** When the oldest proof of any lease was made; later than any time when there is no lease. */
+  readonly provenAt: number;
+  hold(key: string, onLost: () => void): Promise<HeldLease | { readonly holder: string }>;
+  /** Renews all leases. Resolves with a function that applies the result, if it is not too late for that. */
+  renew(startedAt: number): Promise<() => void>;
+  /** This replica is out. */
+  loseAll(): void;
+  releaseAll(): Promise<void>;
+}
+
+interface OwnLease {
+  readonly key: string;
+  readonly onLost: () => void;
+  /** When the last operation started that proved that this replica has it. */
+  provenAt: number;
+}
+
+/** Leases and claims that one process may have at the same time. */
+const maxLeases = 65_536;
+
+function createHeldLeases(options: HeldLeasesOptions): HeldLeases {
+  const { store, holder, clock, ttlMs, isIn, onHeld, onWarning } = options;
+  const leases = new Map<string, OwnLease>();
+  const inTurn = createTurns();
+  /** By key, until when a release that failed may still reach the engine, and would take away what was claimed since. */
+  const unsure = new Map<string, number>();
+  let provenAt = Infinity;
+
+  const findOldest = (): void => {
+    provenAt = Infinity;
+    for (const lease of leases.values()) provenAt = Math.min(provenAt, lease.provenAt);
+  };
+  const assertIn = (): void => {
+    if (isIn()) return;
+    const text = "This replica has not reached the store for 7 s, and owns nothing until it does";
+    throw new StoreError("store.unreachable", text);
+  };
+  const assertCanHold = (key: string): void => {
+    assertIn();
+    if (leases.size >= maxLeases)
+      throw new StoreError("store.full", `This replica holds ${maxLeases} leases, which is the most`);
+    if ((unsure.get(key) ?? 0) > clock.now())
+      throw new StoreError(
+        "store.unreachable",
+        `Whether ${key} was given back is not known; try again in 10 s`,
+      );
+  };
+  const lose = (lease: OwnLease): void => {
+    leases.delete(lease.key);
+    try {
+      lease.onLost();
+    } catch (error) {
+      onWarning(`ending what depends on ${lease.key} failed`, error);
+    }
+  };
+  const release = (lease: OwnLease): Promise<void> =>
+    inTurn(lease.key, async () => {
+      if (leases.get(lease.key) !== lease) return;
+      leases.delete(lease.key);
+      findOldest();
+      try {
+        await withTimeout(store.release(lease.key, holder), options);
+      } catch {
+        unsure.set(lease.key, clock.now() + ttlMs);
+      }
+    });
+  const lend = (lease: OwnLease): HeldLease => ({
+    get isHeld() {
+      return isIn() && leases.get(lease.key) === lease;
+    },
+    release: () => release(lease),
+  });
+
+  return {
+    get provenAt() {
+      return provenAt;
+    },
+    hold: (key, onLost) =>
+      inTurn(key, async () => {
+        if (leases.has(key)) return { holder };
+        assertCanHold(key);
+        const startedAt = clock.now();
+        const current = await withTimeout(store.claim(key, holder, ttlMs), options);
+        assertIn();
+        if (current !== holder) return { holder: current };
+        const lease: OwnLease = { key, onLost, provenAt: startedAt };
+        leases.set(key, lease);
+        provenAt = Math.min(provenAt, startedAt);
+        onHeld();
+        // The claim may have taken so long that it proves nothing any more.
+        assertIn();
+        return lend(lease);
+      }),
+    renew: async (startedAt) => {
+      const renewing = [...leases.values()];
+      const parts: Promise<readonly boolean[]>[] = [];
+      for (let from = 0; from < renewing.length; from += storeBounds.renewed) {
+        const keys = renewing.slice(from, from + storeBounds.renewed).map(({ key }) => key);
+        parts.push(store.renew(keys, holder, ttlMs));
+      }
+      const isKept = (await Promise.all(parts)).flat();
+      return () => {
+        for (const [index, lease] of renewing.entries()) {
+          if (leases.get(lease.key) !== lease) continue;
+          if (isKept[index] === true) lease.provenAt = startedAt;
+          else lose(lease);
+        }
+        findOldest();
+        for (const [key, until] of unsure) if (until <= clock.now()) unsure.delete(key);
+      };
+    },
+    loseAll: () => {
+      for (const lease of leases.values()) lose(lease);
+      findOldest();
+    },
+    releaseAll: async () => void (await Promise.all([...leases.values()].map(release))),
+  };
+}
+
+/** Settles as the operation does, or rejects when its time is over; whether it was done is not known then. */
+async function withTimeout<T>(
+  operation: Promise<T>,
+  { clock, operationMs }: { readonly clock: Clock; readonly operationMs: number },
+): Promise<T> {
+  const done = await waitFor(operation, { ms: operationMs, clock });
+  if (done !== timedOut) return done;
+  throw new StoreError("store.unreachable", `The store did not answer within ${operationMs / 1000} s`);
+}
+
+/** Has work on one key done in turn: a lease is claimed and given back one after the other. */
+function createTurns(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
+  const underway = new Map<string, Promise<unknown>>();
+  return (key, work) => {
+    const before = underway.get(key);
+    const turn = before === undefined ? work() : before.then(work, work);
+    underway.set(key, turn);
+    const end = (): void => {
+      if (underway.get(key) === turn) underway.delete(key);
+    };
+    turn.then(end, end);
+    return turn;
+  };
 }

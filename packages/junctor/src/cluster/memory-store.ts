@@ -1,7 +1,15 @@
 import { type Clock, systemClock } from "@junctor/core/async";
 import { StoreError } from "@junctor/core/errors";
-import { assertKey, assertKeys, assertLimit, assertTtl, assertValue } from "./store-bounds.ts";
-import type { ClusterStore, SharedLimit, TakenTokens } from "./store.ts";
+import {
+  assertKey,
+  assertKeys,
+  assertLimit,
+  assertTtl,
+  assertValue,
+  type ClusterStore,
+  type SharedLimit,
+  type TakenTokens,
+} from "./store.ts";
 
 interface MemoryClusterStoreOptions {
   readonly clock?: Clock;

@@ -3,7 +3,7 @@ import { StringDecoder } from "node:string_decoder";
 import { sleep, systemClock } from "@junctor/core/async";
 import { ClosedError, RpcError } from "@junctor/core/errors";
 import { messageShape } from "@junctor/core/mcp";
-import { type RequestId, parseMessage } from "@junctor/core/rpc";
+import { parseMessage, type RequestId } from "@junctor/core/rpc";
 import {
   type Admission,
   type FrameSink,
@@ -14,9 +14,8 @@ import {
   toErrorResponse,
   toFrame,
 } from "@junctor/server/internal";
-import { toCallerHeader } from "./caller-header.ts";
 import type { Membership, Replica } from "./membership.ts";
-import type { Trunk } from "./trunk.ts";
+import { toCallerHeader, type Trunk } from "./trunk.ts";
 
 /** Headers of a client's request that its session needs. Its key is not among them: credentials stop at the hop. */
 const passedHeaders = [

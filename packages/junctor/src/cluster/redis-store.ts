@@ -1,19 +1,16 @@
+import { createHash, createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import { type Clock, systemClock } from "@junctor/core/async";
 import { StoreError } from "@junctor/core/errors";
-import { createFactSigner, type FactSigner, signatureLength } from "./fact-signature.ts";
-import { type EngineClient, RedisConnection } from "./redis-connection.ts";
+import { type EngineClient, parseStoreUrl, RedisConnection } from "./redis-connection.ts";
 import {
-  claimScript,
-  type EngineScript,
-  registerScript,
-  releaseScript,
-  renewScript,
-  runScript,
-  takeScript,
-} from "./redis-scripts.ts";
-import { parseStoreUrl } from "./redis-url.ts";
-import { assertKey, assertKeys, assertLimit, assertTtl, assertValue, storeBounds } from "./store-bounds.ts";
-import type { ClusterStore } from "./store.ts";
+  assertKey,
+  assertKeys,
+  assertLimit,
+  assertTtl,
+  assertValue,
+  type ClusterStore,
+  storeBounds,
+} from "./store.ts";
 
 interface RedisStoreOptions {
   /** `redis://…`, `rediss://…` or `unix://…`; see {@link parseStoreUrl}. */
@@ -225,4 +222,129 @@ async function loadClient(): Promise<(options: object) => EngineClient> {
       "A store is named, and the package that speaks to it is missing: npm install @redis/client@6";
     throw new StoreError("store.client_missing", text, { cause: error });
   }
+}
+
+/** A script that the engine runs as one step. */
+interface EngineScript {
+  readonly text: string;
+  readonly sha: string;
+}
+
+function defineScript(text: string): EngineScript {
+  return { text, sha: createHash("sha1").update(text).digest("hex") };
+}
+
+/** KEYS: the lease. ARGV: holder, time to live. Gives the holder. */
+const claimScript: EngineScript = defineScript(`
+local holder = redis.call("GET", KEYS[1])
+if holder and holder ~= ARGV[1] then return holder end
+redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2])
+return ARGV[1]`);
+
+/** KEYS: leases. ARGV: holder, time to live. Gives 1 for each that the holder has, 0 for others. */
+const renewScript: EngineScript = defineScript(`
+local kept = {}
+for index, key in ipairs(KEYS) do
+  local holder = redis.call("GET", key)
+  if holder and holder ~= ARGV[1] then
+    kept[index] = 0
+  else
+    redis.call("SET", key, ARGV[1], "PX", ARGV[2])
+    kept[index] = 1
+  end
+end
+return kept`);
+
+/** KEYS: the lease. ARGV: holder. */
+const releaseScript: EngineScript = defineScript(`
+if redis.call("GET", KEYS[1]) == ARGV[1] then redis.call("DEL", KEYS[1]) end
+return 0`);
+
+/**
+ * KEYS: the set of all ids. ARGV: id, facts, time to live, the start of the keys with the facts. Gives ids and facts in turn, and takes
+ * those ids out of the set whose facts have expired.
+ */
+const registerScript: EngineScript = defineScript(`
+redis.call("SET", ARGV[4] .. ARGV[1], ARGV[2], "PX", ARGV[3])
+redis.call("SADD", KEYS[1], ARGV[1])
+local found = {}
+for _, id in ipairs(redis.call("SMEMBERS", KEYS[1])) do
+  local facts = redis.call("GET", ARGV[4] .. id)
+  if facts then
+    found[#found + 1] = id
+    found[#found + 1] = facts
+  else
+    redis.call("SREM", KEYS[1], id)
+  end
+end
+return found`);
+
+/** KEYS: the limit. ARGV: milliseconds a token, burst, count, and the time if it is not the engine's. Does what \`takeTokens\` of the store in memory does. */
+const takeScript: EngineScript = defineScript(`
+local every, burst, count = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local now = tonumber(ARGV[4])
+if not now then
+  local time = redis.call("TIME")
+  now = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
+end
+local span = every * burst
+local start = math.min(math.max(tonumber(redis.call("GET", KEYS[1]) or now), now), now + span)
+local there = math.floor((now + span - start) / every + 1e-6)
+local given = math.max(0, math.min(count, there))
+if given == 0 then return {0, math.max(1, math.ceil(start + every - now - span))} end
+local free = start + given * every
+redis.call("SET", KEYS[1], string.format("%.17g", free), "PX", math.max(1, math.ceil(free - now)))
+return {given, 0}`);
+
+/** Runs a script. The engine is sent its text only when it does not know it yet. */
+async function runScript(
+  connection: RedisConnection,
+  { text, sha }: EngineScript,
+  keys: readonly string[],
+  args: readonly string[],
+): Promise<unknown> {
+  const rest = [String(keys.length), ...keys, ...args];
+  try {
+    return await connection.send(["EVALSHA", sha, ...rest]);
+  } catch (error) {
+    if (!(error instanceof StoreError && error.message.includes("NOSCRIPT"))) throw error;
+    return connection.send(["EVAL", text, ...rest]);
+  }
+}
+
+/** Marks the facts that replicas write to an engine, so that those of other programs are not believed. */
+interface FactSigner {
+  /** The text with a signature, which is good for this place alone: a key, a channel. */
+  sign(place: string, text: string): string;
+  /** The text without its signature; undefined when no process with one of the secrets signed it for this place. */
+  open(place: string, signed: string): string | undefined;
+}
+
+/** The characters that a signature adds to a text. */
+const signatureLength = 44;
+
+/** Signs with the first secret, and accepts the signatures of all of them. */
+function createFactSigner(secrets: readonly string[]): FactSigner {
+  const keys = secrets.map((secret) => Buffer.from(hkdfSync("sha256", secret, "", "junctor/store/v1", 32)));
+  const [first] = keys;
+  if (first === undefined) throw new TypeError("a signer needs a secret");
+  return {
+    sign: (place, text) => `${signatureOf(first, place, text).toString("base64url")}.${text}`,
+    open: (place, signed) => {
+      if (signed[signatureLength - 1] !== ".") return undefined;
+      const given = Buffer.from(signed.slice(0, signatureLength - 1), "base64url");
+      const text = signed.slice(signatureLength);
+      const isGood = keys.some((key) => {
+        const expected = signatureOf(key, place, text);
+        return expected.length === given.length && timingSafeEqual(expected, given);
+      });
+      return isGood ? text : undefined;
+    },
+  };
+}
+
+function signatureOf(key: Buffer, place: string, text: string): Buffer {
+  return createHmac("sha256", key)
+    .update(JSON.stringify([place, text]))
+    .digest();
 }

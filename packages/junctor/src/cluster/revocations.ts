@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Clock, systemClock } from "@junctor/core/async";
-import { storeBounds } from "./store-bounds.ts";
-import type { ClusterStore } from "./store.ts";
+import { type ClusterStore, storeBounds } from "./store.ts";
 
 interface RevocationOptions {
   readonly store: ClusterStore;

@@ -1,3 +1,4 @@
+import { createHash, hkdfSync } from "node:crypto";
 import {
   Agent,
   type ClientRequest,
@@ -11,12 +12,11 @@ import {
 import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, connect as connectSocket, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Server } from "@junctor/core/mcp";
+import { connect as connectTls, type TlsOptions as NodeTlsOptions, type TLSSocket } from "node:tls";
+import type { Caller, Server } from "@junctor/core/mcp";
 import { serveStream } from "@junctor/server";
 import type { PipedFrom } from "@junctor/server/internal";
-import { fromCallerHeader } from "./caller-header.ts";
 import type { Replica, TrunkAddress } from "./membership.ts";
-import { connectWithKey, toTlsSettings, type TrunkKey } from "./trunk-key.ts";
 
 /** Where a trunk is to listen. */
 export type TrunkListen =
@@ -283,4 +283,73 @@ function untilUpgraded(asked: ClientRequest, server: string): Promise<Duplex> {
     asked.once("error", reject);
     asked.end();
   });
+}
+
+/** A key that two replicas with the same secret share. */
+interface TrunkKey {
+  /** The name of the key on the wire, which reveals nothing about the key. */
+  readonly name: string;
+  readonly bytes: Buffer;
+}
+
+/** The keys of trunks, from the secrets of the gateway: the first is used, all of them are accepted. */
+export function toTrunkKeys(secrets: readonly string[]): readonly TrunkKey[] {
+  return secrets.map((secret) => {
+    const bytes = Buffer.from(hkdfSync("sha256", secret, "", "junctor/trunk/v1", 32));
+    return { name: `junctor-${createHash("sha256").update(bytes).digest("hex").slice(0, 16)}`, bytes };
+  });
+}
+
+/** TLS 1.3 with a shared key proves both sides and has forward secrecy, without certificates. */
+const cipher = { minVersion: "TLSv1.3", ciphers: "TLS_AES_128_GCM_SHA256" } as const;
+
+/** The settings of a listener that lets in replicas with one of these keys, and nothing else. */
+function toTlsSettings(keys: readonly TrunkKey[]): NodeTlsOptions {
+  return {
+    ...cipher,
+    pskCallback: (_socket, name) => keys.find((key) => key.name === name)?.bytes ?? null,
+  };
+}
+
+/** Connects to the trunk of another replica with one of our keys. Fails when the other side does not have it. */
+function connectWithKey(host: string, port: number, key: TrunkKey): TLSSocket {
+  return connectTls({
+    ...cipher,
+    host,
+    port,
+    pskCallback: () => ({ psk: key.bytes, identity: key.name }),
+    // With the key agreed on there is no certificate. A server that shows one does not have the key, whichever authority signed it.
+    checkServerIdentity: (_host, certificate) =>
+      Object.keys(certificate ?? {}).length === 0
+        ? undefined
+        : new Error("a certificate in place of the key"),
+  });
+}
+
+/** The header of a piped request that says who its sender is. Trusted, because nothing but a replica reaches a trunk. */
+const callerHeader = "junctor-caller";
+
+export function toCallerHeader(from: PipedFrom): { readonly [name: string]: string } {
+  return { [callerHeader]: Buffer.from(JSON.stringify(from)).toString("base64url") };
+}
+
+/** Undefined for a request that does not come from a replica. */
+function fromCallerHeader(headers: { readonly [name: string]: unknown }): PipedFrom | undefined {
+  const text = headers[callerHeader];
+  if (typeof text !== "string") return undefined;
+  try {
+    const {
+      identity,
+      address,
+      hops = 1,
+      isMending = false,
+    } = JSON.parse(Buffer.from(text, "base64url").toString()) as PipedFrom;
+    return { identity: isCaller(identity) ? identity : undefined, address, hops, isMending };
+  } catch {
+    return undefined;
+  }
+}
+
+export function isCaller(value: unknown): value is Caller {
+  return typeof value === "object" && value !== null && typeof (value as Caller).name === "string";
 }

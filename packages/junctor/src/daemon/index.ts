@@ -1,3 +1,2 @@
 export { type DaemonStatus, type OfferedServers, type RestartedServer, runDaemon } from "./daemon.ts";
-export { isOfProject, isRelativePath, parseForFront, variablesOf } from "./projects.ts";
-export { Scopes } from "./scopes.ts";
+export { isOfProject, isRelativePath, parseForFront, Scopes, variablesOf } from "./scopes.ts";

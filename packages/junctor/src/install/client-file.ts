@@ -13,9 +13,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { type ClientProgram, type ClientPlace } from "./clients.ts";
-import { readJsonSection, type SectionEdit, spliceJson } from "./json-splice.ts";
-import { SpliceError } from "./splice-error.ts";
+import type { ClientPlace, ClientProgram } from "./clients.ts";
+import { readJsonSection, type SectionEdit, SpliceError, spliceJson } from "./json-splice.ts";
 
 /** A file as it was read. */
 export interface TextFile {

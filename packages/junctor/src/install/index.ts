@@ -1,4 +1,12 @@
-export { installByCommand, uninstallByCommand } from "./by-command.ts";
+export {
+  applyInstall,
+  applyUninstall,
+  installByCommand,
+  type InstallPlan,
+  planInstall,
+  planUninstall,
+  uninstallByCommand,
+} from "./install.ts";
 export {
   fileOf,
   readClientFile,
@@ -8,10 +16,7 @@ export {
   writeClientFile,
 } from "./client-file.ts";
 export { type ClientPlace, type ClientProgram, clients, clientsAsOf } from "./clients.ts";
-export { isOurEntry, type Launcher, ourName } from "./entry-for-client.ts";
-export { type OurEntry, toOurEntry } from "./entry-from-client.ts";
-export { applyInstall, applyUninstall, type InstallPlan, planInstall, planUninstall } from "./install.ts";
-export { spliceJson } from "./json-splice.ts";
+export { isOurEntry, type Launcher, type OurEntry, ourName, toOurEntry } from "./client-entry.ts";
+export { SpliceError, spliceJson } from "./json-splice.ts";
 export { readLedger } from "./ledger.ts";
 export { addServers, assertConfig, type ConfigEdit, readOurServers, whyRefused } from "./our-config.ts";
-export { SpliceError } from "./splice-error.ts";

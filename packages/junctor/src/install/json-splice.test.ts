@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
-import { parseJson, spliceJson } from "./json-splice.ts";
-import { SpliceError } from "./splice-error.ts";
+import { parseJson, SpliceError, spliceJson } from "./json-splice.ts";
 
 const entry = { command: "/home/a/.junctor/bin/junctor", args: ["attach", "--client", "cursor"] };
 const set = new Map([["junctor", entry]]);

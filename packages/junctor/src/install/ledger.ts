@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { systemClock } from "@junctor/core/async";
 import { homeFolder } from "../attach/index.ts";
 import { readPrivateFile, writePrivateFile } from "../config/index.ts";
+import { isOurEntry } from "./client-entry.ts";
 import { sha256Of } from "./client-file.ts";
-import { isOurEntry } from "./entry-for-client.ts";
-import { SpliceError } from "./splice-error.ts";
+import { SpliceError } from "./json-splice.ts";
 
 /** What an installation changed in one file. */
 export interface LedgerEntry {

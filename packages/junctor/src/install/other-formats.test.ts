@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
-import { SpliceError } from "./splice-error.ts";
+import { SpliceError } from "./json-splice.ts";
 import { parseToml, spliceToml } from "./toml-splice.ts";
 import { parseYaml, spliceYaml } from "./yaml-splice.ts";
 

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { defaultNaming, type Separator } from "@junctor/core/compose";
 import { ConfigError } from "@junctor/core/errors";
-import { parseConfig, findSamePrefixes, toPrefix } from "../config/index.ts";
-import { type TextFile, readClientFile } from "./client-file.ts";
-import type { OurEntry } from "./entry-from-client.ts";
+import { findSamePrefixes, parseConfig, toPrefix } from "../config/index.ts";
+import type { OurEntry } from "./client-entry.ts";
+import { readClientFile, type TextFile } from "./client-file.ts";
 import { parseJson, readJsonSection, spliceJson } from "./json-splice.ts";
 
 /** Our config with servers added, and under which name each of them is. */

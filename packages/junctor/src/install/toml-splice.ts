@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { parse } from "smol-toml";
-import type { SectionEdit } from "./json-splice.ts";
-import { parseOrNone, SpliceError } from "./splice-error.ts";
+import { parseOrNone, type SectionEdit, SpliceError } from "./json-splice.ts";
 
 const begin = "# >>> junctor";
 const end = "# <<< junctor";

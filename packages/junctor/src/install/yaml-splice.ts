@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Document, isMap, isScalar, parseDocument, type Pair, stringify } from "yaml";
-import type { SectionEdit } from "./json-splice.ts";
-import { parseOrNone, SpliceError } from "./splice-error.ts";
+import { type Document, isMap, isScalar, type Pair, parseDocument, stringify } from "yaml";
+import { parseOrNone, type SectionEdit, SpliceError } from "./json-splice.ts";
 
 type Mapping = { readonly [key: string]: unknown };
 

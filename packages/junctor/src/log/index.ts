@@ -12,5 +12,4 @@ export {
   secretMark,
   secretsAt,
 } from "./safe-log.ts";
-export { ServerWords, type Words } from "./server-words.ts";
-export { createStderrLog } from "./stderr-log.ts";
+export { createStderrLog, ServerWords, type Words } from "./server-output.ts";

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
-import { beforeEach, afterEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { silentLog } from "./log.ts";
-import { createStderrLog } from "./stderr-log.ts";
+import { createStderrLog } from "./server-output.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -246,7 +246,7 @@ function keyOf({ tool, method }: CallLabels): string {
 }
 
 /** Upper bounds of the buckets in seconds: those of the OpenTelemetry conventions for MCP, and 1, 2 and 5 ms. */
-export const bucketBounds: readonly number[] = [
+const bucketBounds: readonly number[] = [
   0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300,
 ];
 
@@ -255,7 +255,7 @@ const fineBounds: readonly number[] = [0.0001, 0.0002, 0.0005, ...bucketBounds];
 const fineOnly = fineBounds.length - bucketBounds.length;
 
 /** How many calls took how long. Counts only grow. */
-export class Durations {
+class Durations {
   /** By fine bucket; the last one is for everything above the last bound. */
   readonly counts: Float64Array = new Float64Array(fineBounds.length + 1);
   sumSeconds = 0;

@@ -295,7 +295,7 @@ interface SentTrace {
 }
 
 /** The span of a request to a server, below the span of the caller's request. */
-export function startSentSpan({ traceId, spanId }: TraceContext): SentTrace {
+function startSentSpan({ traceId, spanId }: TraceContext): SentTrace {
   return { span: { traceId, spanId: randomId(8), isSampled: true }, parentSpanId: spanId };
 }
 
@@ -303,7 +303,7 @@ export function startSentSpan({ traceId, spanId }: TraceContext): SentTrace {
 export const unseen: SentObservation = { ended: () => {} };
 
 /** One request to a server behind the gateway. It may outlive the request it is made for: a parked call has several. */
-export class SentCall implements SentObservation {
+class SentCall implements SentObservation {
   readonly #parts: TelemetryParts;
   readonly #record: CallRecord;
   readonly #startedAt: number;
@@ -363,7 +363,7 @@ export class SentCall implements SentObservation {
 }
 
 /** Whether a tool says in its result that it failed. Most results do not have the word, and are not looked at any further. */
-export function isFailedResult(method: string, result: RawJson): boolean {
+function isFailedResult(method: string, result: RawJson): boolean {
   if (method !== "tools/call") return false;
   const { written } = result;
   if (typeof written === "string" && !written.includes("isError")) return false;
