@@ -1,14 +1,15 @@
 import { Buffer } from "node:buffer";
 import type { Duplex, Readable, Writable } from "node:stream";
+import { createDeferred, type Deferred } from "@junctor/core/async";
 import { announcementsFor, answersOfBatch, cancelledId, idsOfBatch, LegacyState } from "./legacy-state.ts";
 import { LineCutter, scanMessage, type Scanned } from "./lines.ts";
 
-interface PumpOptions {
+interface FrontOptions {
   /** The client's requests. */
   readonly input: Readable;
   /** What the client reads. */
   readonly output: Writable;
-  /** Opens a way to a gateway: the daemon, or one in this process. `attempt` counts those that were lost at once. */
+  /** Connects to a gateway: the daemon, or one in this process. `attempt` counts those that were lost at once. */
   readonly open: (attempt: number) => Promise<Duplex>;
 }
 
@@ -33,211 +34,247 @@ const maxHeldBytes = 4 * 1024 * 1024;
 /**
  * Passes lines between a client and a gateway, and knows no more of them than their ids. When the gateway is lost, requests
  * that were not written go to the next one; calls that were are answered with `outcome_unknown`, and are never sent again.
- * Resolves when the client has left and everything it asked for is answered. Rejects when no gateway can be had.
+ * Resolves when the client has left and everything it asked for is answered. Rejects when no gateway can be reached.
  */
-export async function runFront({ input, output, open }: PumpOptions): Promise<void> {
-  const cutter = new LineCutter();
-  const legacy = new LegacyState();
-  const ways = new Set<FrontWay>();
-  /** The way that new requests take; undefined while one is being opened. */
-  let current: FrontWay | undefined;
+export async function runFront(options: FrontOptions): Promise<void> {
+  await new Front(options).run();
+}
+
+class Front {
+  readonly #input: Readable;
+  readonly #output: Writable;
+  readonly #open: FrontOptions["open"];
+  readonly #cutter = new LineCutter();
+  readonly #legacy = new LegacyState();
+  readonly #connections = new Set<FrontConnection>();
+  readonly #done: Deferred<void> = createDeferred();
+  /** The connection that new requests take; undefined while one is being opened. */
+  #current: FrontConnection | undefined;
   /** Lines of the client that no gateway has taken. */
-  let held: Buffer[] = [];
-  let isInputOver = false;
-  let isAttaching = false;
+  #held: Buffer[] = [];
+  #isInputOver = false;
+  #isAttaching = false;
   /** The daemon was stopped, and is not needed before the client asks for something. */
-  let isResting = false;
-  let ownIds = 0;
-  let end: (error?: unknown) => void = () => {};
-  const done = new Promise<void>((resolve, reject) => {
-    end = (error) => (error === undefined ? resolve() : reject(error));
-  });
-  const nextId = (): string => `"junctor-front-${++ownIds}"`;
+  #isResting = false;
+  #ownIds = 0;
 
-  const tell = (bytes: Buffer | string, way?: FrontWay): void => {
-    if (!output.write(bytes)) way?.stream.pause();
-  };
-  const write = (way: FrontWay, bytes: Buffer): void => {
-    if (!way.stream.write(bytes)) input.pause();
-  };
-  const send = (way: FrontWay, line: Buffer, { id, method, isBatch }: Scanned): void => {
-    if (isBatch)
-      for (const [each, name] of idsOfBatch(line)) way.note(each, { method: name, line: undefined });
-    else if (id !== undefined && method !== undefined)
-      way.note(id, { method, line: repeatable.has(method) ? line : undefined });
-    write(way, line);
-  };
-  const hold = (line: Buffer): void => {
-    held.push(line);
-    if (isResting) void attach();
-    if (held.reduce((sum, { length }) => sum + length, 0) > maxHeldBytes) input.pause();
-  };
-  /** A way that gives way to another ends when nothing is underway on it. */
-  const retire = (way: FrontWay): void => {
-    if (way.isDraining && way.underway === 0) way.stream.end();
-  };
-  const finish = (): void => {
-    // The last answers leave before the process does.
-    if (ways.size === 0) output.write("", () => end());
-  };
+  constructor({ input, output, open }: FrontOptions) {
+    this.#input = input;
+    this.#output = output;
+    this.#open = open;
+  }
 
-  const answerQuestion = (id: string, line: Buffer): void => {
-    const asked = [...ways].find((way) => way.questions.delete(id));
+  async run(): Promise<void> {
+    this.#input.on("data", (chunk: Buffer) => this.#read(chunk));
+    for (const event of ["end", "close", "error"]) this.#input.once(event, () => this.#endInput());
+    this.#output.on("drain", () => this.#connections.forEach(({ stream }) => stream.resume()));
+    for (const event of ["error", "close"]) this.#output.once(event, () => this.#done.resolve());
+    void this.#attach();
+    try {
+      await this.#done.promise;
+    } finally {
+      for (const { stream } of this.#connections) stream.destroy();
+      this.#input.destroy();
+    }
+  }
+
+  #read(chunk: Buffer): void {
+    for (const { bytes, isRemote } of this.#cutter.push(chunk)) {
+      if (isRemote) this.#takeFromClient(bytes);
+      // A gateway refuses a line that is too long, and answers that itself.
+      else if (this.#current === undefined) this.#hold(bytes);
+      else this.#write(this.#current, bytes);
+    }
+  }
+
+  #endInput(): void {
+    if (this.#isInputOver) return;
+    this.#isInputOver = true;
+    const rest = this.#cutter.flush();
+    if (rest !== undefined) this.#takeFromClient(Buffer.concat([rest, Buffer.from("\n")]));
+    this.#current?.stream.end();
+    if (!this.#isAttaching && this.#held.length === 0) this.#finish();
+  }
+
+  #takeFromClient(line: Buffer): void {
+    const scanned = scanMessage(line);
+    const { id, method, isAnswer } = scanned;
+    if (isAnswer && id !== undefined && method === undefined) return this.#answerQuestion(id, line);
+    if (method === "notifications/cancelled") return this.#cancel(line);
+    this.#legacy.note(scanned, line);
+    if (this.#current === undefined) this.#hold(line);
+    else this.#send(this.#current, line, scanned);
+  }
+
+  #takeFromGateway(
+    connection: FrontConnection,
+    line: Buffer,
+    { id, method, isAnswer, isBatch }: Scanned,
+  ): void {
+    if (isBatch) for (const each of answersOfBatch(line)) connection.settle(each);
+    else if (isAnswer && id !== undefined) {
+      const request = connection.settle(id);
+      if (request?.onAnswer !== undefined) return request.onAnswer(line);
+      // A stream of announcements that goes on at the next gateway has ended at this one.
+      if (request === undefined && connection.isDraining) return;
+      if (request?.method === "initialize" && request.line !== undefined)
+        this.#legacy.begin(request.line, line);
+    } else if (id !== undefined && method !== undefined) connection.questions.add(id);
+    this.#tell(line, connection);
+    this.#retire(connection);
+  }
+
+  #answerQuestion(id: string, line: Buffer): void {
+    const asked = [...this.#connections].find(({ questions }) => questions.delete(id));
     // Answers to questions of a gateway that is gone have no reader.
     if (asked === undefined) return;
-    write(asked, line);
-    retire(asked);
-  };
-  const cancel = (line: Buffer): void => {
+    this.#write(asked, line);
+    this.#retire(asked);
+  }
+
+  #cancel(line: Buffer): void {
     const id = cancelledId(line);
-    const at = held.findIndex((each) => scanMessage(each).id === id);
-    if (at !== -1) return void held.splice(at, 1);
-    const asked = id === undefined ? current : [...ways].find((way) => way.has(id));
+    const at = this.#held.findIndex((each) => scanMessage(each).id === id);
+    if (at !== -1) return void this.#held.splice(at, 1);
+    const asked =
+      id === undefined ? this.#current : [...this.#connections].find((connection) => connection.has(id));
     if (asked === undefined) return;
     // A request that was cancelled needs no answer.
     if (id !== undefined) asked.settle(id);
-    write(asked, line);
-    retire(asked);
-  };
-  const fromClient = (line: Buffer): void => {
-    const scanned = scanMessage(line);
-    const { id, method, isAnswer } = scanned;
-    if (isAnswer && id !== undefined && method === undefined) return answerQuestion(id, line);
-    if (method === "notifications/cancelled") return cancel(line);
-    legacy.note(scanned, line);
-    if (current === undefined) hold(line);
-    else send(current, line, scanned);
-  };
-  const fromGateway = (way: FrontWay, line: Buffer, { id, method, isAnswer, isBatch }: Scanned): void => {
-    if (isBatch) for (const each of answersOfBatch(line)) way.settle(each);
-    else if (isAnswer && id !== undefined) {
-      const request = way.settle(id);
-      if (request?.onAnswer !== undefined) return request.onAnswer(line);
-      // A stream of announcements that goes on at the next gateway has ended at this one.
-      if (request === undefined && way.isDraining) return;
-      if (request?.method === "initialize" && request.line !== undefined) legacy.begin(request.line, line);
-    } else if (id !== undefined && method !== undefined) way.questions.add(id);
-    tell(line, way);
-    retire(way);
-  };
+    this.#write(asked, line);
+    this.#retire(asked);
+  }
 
-  /** Sends everything that waits; false when the way is lost. */
-  const begin = (way: FrontWay): boolean => {
-    if (way.isLost) return false;
-    current = way;
-    const lines = held;
-    held = [];
-    for (const line of lines) send(way, line, scanMessage(line));
-    input.resume();
-    if (isInputOver) way.stream.end();
-    return true;
-  };
-  /** Repeats the handshake of a legacy client at another gateway. False when that one is lost, too. */
-  const repeat = async (way: FrontWay): Promise<boolean> => {
-    const id = nextId();
-    const handshake = legacy.handshake(id);
-    if (handshake === undefined || way.isLost) return !way.isLost;
-    const answer = await new Promise<Buffer | undefined>((resolve) => {
-      way.note(id, { method: "initialize", line: undefined, onAnswer: resolve });
-      way.stream.write(handshake);
-    });
-    if (answer === undefined) return false;
-    legacy.learn(answer);
-    for (const [each, line] of legacy.afterHandshake(nextId)) {
-      if (each !== undefined) way.note(each, { method: "", line: undefined, onAnswer: () => {} });
-      way.stream.write(line);
-    }
-    for (const text of legacy.announcements()) tell(`${text}\n`);
-    return true;
-  };
-  const attach = async (): Promise<void> => {
-    if (isAttaching) return;
-    isAttaching = true;
-    isResting = false;
+  #tell(bytes: Buffer | string, connection?: FrontConnection): void {
+    if (!this.#output.write(bytes)) connection?.stream.pause();
+  }
+
+  #write(connection: FrontConnection, bytes: Buffer): void {
+    if (!connection.stream.write(bytes)) this.#input.pause();
+  }
+
+  #send(connection: FrontConnection, line: Buffer, { id, method, isBatch }: Scanned): void {
+    if (isBatch)
+      for (const [each, name] of idsOfBatch(line)) connection.note(each, { method: name, line: undefined });
+    else if (id !== undefined && method !== undefined)
+      connection.note(id, { method, line: repeatable.has(method) ? line : undefined });
+    this.#write(connection, line);
+  }
+
+  #hold(line: Buffer): void {
+    this.#held.push(line);
+    if (this.#isResting) void this.#attach();
+    if (this.#held.reduce((sum, { length }) => sum + length, 0) > maxHeldBytes) this.#input.pause();
+  }
+
+  /** Ends a connection that another replaced, once nothing is underway on it. */
+  #retire(connection: FrontConnection): void {
+    if (connection.isDraining && connection.underway === 0) connection.stream.end();
+  }
+
+  #finish(): void {
+    // The last answers leave before the process does.
+    if (this.#connections.size === 0) this.#output.write("", () => this.#done.resolve());
+  }
+
+  async #attach(): Promise<void> {
+    if (this.#isAttaching) return;
+    this.#isAttaching = true;
+    this.#isResting = false;
     try {
       for (let attempt = 0, isBegun = false; !isBegun; attempt++) {
-        const way = createWay(await open(attempt));
-        isBegun = (!legacy.isOpen || (await repeat(way))) && begin(way);
+        const connection = this.#connect(await this.#open(attempt));
+        isBegun =
+          (!this.#legacy.isOpen || (await this.#repeatHandshake(connection))) && this.#begin(connection);
       }
     } catch (error) {
-      end(error);
+      this.#done.reject(error);
     } finally {
-      isAttaching = false;
+      this.#isAttaching = false;
     }
-  };
-  const resend = (line: Buffer): void => {
-    held.push(line);
-    if (scanMessage(line).method !== "subscriptions/listen") return;
-    for (const text of announcementsFor(line)) tell(`${text}\n`);
-  };
-  /** The daemon ends: what is underway ends there, everything else goes to the next. */
-  const drain = (way: FrontWay, isRest: boolean): void => {
-    if (way.isDraining) return;
-    way.isDraining = true;
-    isResting = isRest && way === current;
-    // Streams of announcements go on at the next gateway.
-    const listens = way.takeOpen(({ method }) => method === "subscriptions/listen");
-    for (const [, { line }] of listens) if (line !== undefined) resend(line);
-    if (way === current) current = undefined;
-    retire(way);
-    if (!isResting && !isInputOver) void attach();
-  };
-  const giveUp = (id: string, { line, onAnswer }: OpenRequest): void => {
-    if (onAnswer !== undefined) onAnswer(undefined);
-    else if (line !== undefined) resend(line);
-    else tell(toLost(id));
-  };
-  const lose = (way: FrontWay): void => {
-    ways.delete(way);
-    if (way.isInLongLine) tell("\n");
-    for (const id of way.questions) tell(toCancelled(id));
-    const later = held;
-    held = [];
-    for (const [id, request] of way.takeOpen()) giveUp(id, request);
-    held.push(...later);
-    if (way === current) current = undefined;
-    if (isInputOver && held.length === 0) return finish();
-    if (current !== undefined) begin(current);
-    else if (!isResting) void attach();
-  };
-  const createWay = (stream: Duplex): FrontWay => {
-    const way: FrontWay = new FrontWay(stream, {
-      onLine: (line, scanned) => fromGateway(way, line, scanned),
-      onPiece: (piece) => tell(piece, way),
-      onDrain: (isRest) => drain(way, isRest),
-      onRoom: () => input.resume(),
-      onLost: () => lose(way),
-    });
-    ways.add(way);
-    return way;
-  };
+  }
 
-  const read = (chunk: Buffer): void => {
-    for (const { bytes, isRemote } of cutter.push(chunk)) {
-      if (isRemote) fromClient(bytes);
-      // A gateway refuses a line that is too long, and answers that itself.
-      else if (current === undefined) hold(bytes);
-      else write(current, bytes);
+  #connect(stream: Duplex): FrontConnection {
+    const connection: FrontConnection = new FrontConnection(stream, {
+      onLine: (line, scanned) => this.#takeFromGateway(connection, line, scanned),
+      onPiece: (piece) => this.#tell(piece, connection),
+      onDrain: (isRest) => this.#drain(connection, isRest),
+      onRoom: () => this.#input.resume(),
+      onLost: () => this.#lose(connection),
+    });
+    this.#connections.add(connection);
+    return connection;
+  }
+
+  /** Repeats the handshake of a legacy client at another gateway. False when that one is lost, too. */
+  async #repeatHandshake(connection: FrontConnection): Promise<boolean> {
+    const nextId = (): string => `"junctor-front-${++this.#ownIds}"`;
+    const id = nextId();
+    const handshake = this.#legacy.handshake(id);
+    if (handshake === undefined || connection.isLost) return !connection.isLost;
+    const answer = await new Promise<Buffer | undefined>((resolve) => {
+      connection.note(id, { method: "initialize", line: undefined, onAnswer: resolve });
+      connection.stream.write(handshake);
+    });
+    if (answer === undefined) return false;
+    this.#legacy.learn(answer);
+    for (const [each, line] of this.#legacy.afterHandshake(nextId)) {
+      if (each !== undefined) connection.note(each, { method: "", line: undefined, onAnswer: () => {} });
+      connection.stream.write(line);
     }
-  };
-  const endInput = (): void => {
-    if (isInputOver) return;
-    isInputOver = true;
-    const rest = cutter.flush();
-    if (rest !== undefined) fromClient(Buffer.concat([rest, Buffer.from("\n")]));
-    current?.stream.end();
-    if (!isAttaching && held.length === 0) finish();
-  };
-  input.on("data", read);
-  for (const event of ["end", "close", "error"]) input.once(event, endInput);
-  output.on("drain", () => ways.forEach((way) => way.stream.resume()));
-  for (const event of ["error", "close"]) output.once(event, () => end());
-  void attach();
-  try {
-    await done;
-  } finally {
-    for (const way of ways) way.stream.destroy();
-    input.destroy();
+    for (const text of this.#legacy.announcements()) this.#tell(`${text}\n`);
+    return true;
+  }
+
+  /** Sends everything that waits; false when the connection is lost. */
+  #begin(connection: FrontConnection): boolean {
+    if (connection.isLost) return false;
+    this.#current = connection;
+    const lines = this.#held;
+    this.#held = [];
+    for (const line of lines) this.#send(connection, line, scanMessage(line));
+    this.#input.resume();
+    if (this.#isInputOver) connection.stream.end();
+    return true;
+  }
+
+  /** The daemon ends: what is underway ends there, everything else goes to the next. */
+  #drain(connection: FrontConnection, isRest: boolean): void {
+    if (connection.isDraining) return;
+    connection.isDraining = true;
+    this.#isResting = isRest && connection === this.#current;
+    // Streams of announcements go on at the next gateway.
+    const listens = connection.takeOpen(({ method }) => method === "subscriptions/listen");
+    for (const [, { line }] of listens) if (line !== undefined) this.#resend(line);
+    if (connection === this.#current) this.#current = undefined;
+    this.#retire(connection);
+    if (!this.#isResting && !this.#isInputOver) void this.#attach();
+  }
+
+  #lose(connection: FrontConnection): void {
+    this.#connections.delete(connection);
+    if (connection.isInLongLine) this.#tell("\n");
+    for (const id of connection.questions) this.#tell(toCancelled(id));
+    const later = this.#held;
+    this.#held = [];
+    for (const [id, request] of connection.takeOpen()) this.#giveUp(id, request);
+    this.#held.push(...later);
+    if (connection === this.#current) this.#current = undefined;
+    if (this.#isInputOver && this.#held.length === 0) return this.#finish();
+    if (this.#current !== undefined) this.#begin(this.#current);
+    else if (!this.#isResting) void this.#attach();
+  }
+
+  #giveUp(id: string, { line, onAnswer }: OpenRequest): void {
+    if (onAnswer !== undefined) onAnswer(undefined);
+    else if (line !== undefined) this.#resend(line);
+    else this.#tell(toLost(id));
+  }
+
+  #resend(line: Buffer): void {
+    this.#held.push(line);
+    if (scanMessage(line).method !== "subscriptions/listen") return;
+    for (const text of announcementsFor(line)) this.#tell(`${text}\n`);
   }
 }
 
@@ -265,7 +302,7 @@ interface OpenRequest {
   readonly onAnswer?: ((line: Buffer | undefined) => void) | undefined;
 }
 
-interface WayEvents {
+interface ConnectionEvents {
   /** A message for the client. */
   readonly onLine: (line: Buffer, scanned: Scanned) => void;
   /** A piece of a line that is too long to be held. */
@@ -279,8 +316,8 @@ interface WayEvents {
 
 const control = Buffer.from('{"junctor":');
 
-/** The way to one gateway, in the daemon or in this process, and what is underway on it. */
-export class FrontWay {
+/** The connection to one gateway, in the daemon or in this process, and what is underway on it. */
+export class FrontConnection {
   readonly stream: Duplex;
   readonly #cutter = new LineCutter();
   /** By the JSON of their ids. Some clients send every request with the same id, so there may be several. */
@@ -291,7 +328,7 @@ export class FrontWay {
   isDraining = false;
   isLost = false;
 
-  constructor(stream: Duplex, { onLine, onPiece, onDrain, onRoom, onLost }: WayEvents) {
+  constructor(stream: Duplex, { onLine, onPiece, onDrain, onRoom, onLost }: ConnectionEvents) {
     this.stream = stream;
     stream.on("data", (chunk: Buffer) => {
       for (const { bytes, isRemote } of this.#cutter.push(chunk)) {
