@@ -5,7 +5,7 @@ import { inspect } from "node:util";
 import { onTestFinished, vi } from "vitest";
 import { createMemoryStore, type CredentialStore } from "../../packages/client/src/sign-in/credential.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { connect, type Client, type ConnectOptions } from "../../packages/junctor/src/index.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createSeal } from "../../packages/core/src/mcp/seal.ts";
-import type { GatewayOptions } from "../../packages/junctor/src/gateway/gateway-options.ts";
+import type { GatewayOptions } from "../../packages/junctor/src/gateway/options.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { HttpWire, modern, modernMeta } from "../support/http-wire.ts";
 import type { Message } from "../support/raw-http.ts";

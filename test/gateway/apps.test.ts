@@ -6,7 +6,7 @@ import { connect } from "../../packages/client/src/client/connect.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import type { Tool } from "../../packages/core/src/mcp/types.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { defineView } from "../../packages/server/src/registry/app-view.ts";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { both, initializeOf, json, postOf, sse } from "../support/http-wire.ts";

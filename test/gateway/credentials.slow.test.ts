@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import {
   both,

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { callTool, listTools } from "../support/use-provider.ts";
 import { connectTo } from "./support/clients.ts";

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";

@@ -9,10 +9,7 @@ import { withMiddleware } from "../../packages/core/src/provider/middleware.ts";
 import { createOperation } from "../../packages/core/src/provider/operation.ts";
 import type { Operation } from "../../packages/core/src/provider/provider.ts";
 import type { GatewayConfig } from "../../packages/junctor/src/config/config.ts";
-import {
-  createMiddlewareChain,
-  type MiddlewareChain,
-} from "../../packages/junctor/src/gateway/middleware-chain.ts";
+import { createMiddlewareChain, type MiddlewareChain } from "../../packages/junctor/src/gateway/chain.ts";
 import { silentLog } from "../../packages/junctor/src/log/log.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { readAuditCalls } from "../support/audit-lines.ts";

@@ -7,7 +7,7 @@ import { definitionOf } from "../../packages/core/src/mcp/definition.ts";
 import { toAgreedPart } from "../../packages/junctor/src/config/edits.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { createGateway, startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import type { Lock, LockPart } from "../../packages/junctor/src/lock/lock-file.ts";
 import { writeLock } from "../../packages/junctor/src/lock/lock-file.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";

@@ -10,7 +10,7 @@ import { connect } from "../../packages/client/src/client/connect.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import type { RunningGateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import type { RunningGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";

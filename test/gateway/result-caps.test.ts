@@ -6,7 +6,7 @@ import { connect } from "../../packages/client/src/client/connect.ts";
 import type { ToolResult } from "../../packages/core/src/mcp/types.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import type { RunningGateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import type { RunningGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 
 const table = {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { defineView } from "../../packages/server/src/registry/app-view.ts";

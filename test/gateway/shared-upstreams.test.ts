@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { systemClock } from "../../packages/core/src/async/clock.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import type { Gateway, RunningGateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import type { Gateway, RunningGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { SharedUpstreams } from "../../packages/junctor/src/servers/upstream-factory.ts";
 import { callTool, listTools } from "../support/use-provider.ts";
 

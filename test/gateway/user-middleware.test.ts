@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ConfigError } from "../../packages/core/src/errors/index.ts";
-import { loadMiddleware } from "../../packages/junctor/src/gateway/user-middleware.ts";
+import { loadMiddleware } from "../../packages/junctor/src/gateway/chain.ts";
 
 let folder = "";
 beforeAll(async () => {

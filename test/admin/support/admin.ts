@@ -5,7 +5,7 @@ import { createKeptLog, type KeptLog } from "../../../packages/junctor/src/admin
 import { observe } from "../../../packages/junctor/src/cli/serve/serve-admin.ts";
 import { parseConfigValue } from "../../../packages/junctor/src/config/parse-config.ts";
 import { startGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
-import type { RunningGateway } from "../../../packages/junctor/src/gateway/running-gateway.ts";
+import type { RunningGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
 import { listenHttp } from "../../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../../packages/server/src/http/node.ts";
 

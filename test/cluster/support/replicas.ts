@@ -10,7 +10,7 @@ import type { ClusterStore } from "../../../packages/junctor/src/cluster/store.t
 import type { TrunkListen } from "../../../packages/junctor/src/cluster/trunk.ts";
 import { parseConfigValue } from "../../../packages/junctor/src/config/parse-config.ts";
 import { startGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
-import type { RunningGateway } from "../../../packages/junctor/src/gateway/running-gateway.ts";
+import type { RunningGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
 import { listenHttp } from "../../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../../packages/server/src/http/node.ts";
 

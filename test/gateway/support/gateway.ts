@@ -1,6 +1,6 @@
-import type { GatewayOptions } from "../../../packages/junctor/src/gateway/gateway-options.ts";
 import { createGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
-import type { Gateway } from "../../../packages/junctor/src/gateway/running-gateway.ts";
+import type { Gateway } from "../../../packages/junctor/src/gateway/gateway.ts";
+import type { GatewayOptions } from "../../../packages/junctor/src/gateway/options.ts";
 import type { GatewayLog } from "../../../packages/junctor/src/log/log.ts";
 import { listenHttp } from "../../../packages/server/src/http/listen-http.ts";
 import type { ListenHttpOptions } from "../../../packages/server/src/http/listen-options.ts";

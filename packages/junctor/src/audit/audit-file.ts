@@ -26,8 +26,10 @@ export interface AuditFile extends AsyncDisposable {
 /** An audit file that a new config may take over from the one before it. */
 export interface SharedAuditFile extends AuditFile {
   readonly path: string;
-  /** One more user, with settings that apply from now on. The file is closed when every user has disposed it. */
-  retain(options: AuditFileOptions): SharedAuditFile;
+  /** One more user. The file is closed when every user has disposed it. */
+  retain(): SharedAuditFile;
+  /** Sets how much is kept, and for how long, from now on. */
+  setRetention(options: AuditFileOptions): void;
 }
 
 /** Opens a file for audit records. Only its owner may read it. Rejects with an `AuditError` when it cannot be opened. */
@@ -85,10 +87,13 @@ class RecordWriter implements SharedAuditFile {
     if (this.#trouble !== undefined) await this.#add(toEventEntry("resumed"));
   };
 
-  retain(options: AuditFileOptions): SharedAuditFile {
+  retain(): SharedAuditFile {
     this.#users++;
-    this.#log.retention = toRetention(options);
     return this;
+  }
+
+  setRetention(options: AuditFileOptions): void {
+    this.#log.retention = toRetention(options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

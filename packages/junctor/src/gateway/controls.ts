@@ -1,20 +1,11 @@
-import { andThen, type Awaitable, type Clock } from "@junctor/core/async";
-import {
-  anyone,
-  type Catalog,
-  type Collision,
-  describeCollision,
-  allowAll,
-  type View,
-} from "@junctor/core/compose";
-import type { Caller, Server } from "@junctor/core/mcp";
+import { andThen, type Awaitable } from "@junctor/core/async";
+import { anyone, type Collision, describeCollision, allowAll, type View } from "@junctor/core/compose";
+import type { Caller } from "@junctor/core/mcp";
 import type { Authenticated } from "@junctor/server";
-import type { ParkedCallStatus, Parking } from "../bridge/index.ts";
-import { shareRevocations, type ClusterStore } from "../cluster/index.ts";
-import type { GatewayConfig, ServerConfig } from "../config/index.ts";
-import type { Pins } from "../lock/index.ts";
-import { type GatewayLog, hideInData, type HideSecrets } from "../log/index.ts";
-import { type Access, toNaming, SeenCallers } from "../policy/index.ts";
+import type { ParkedCallStatus } from "../bridge/index.ts";
+import { shareRevocations } from "../cluster/index.ts";
+import type { ServerConfig } from "../config/index.ts";
+import { hideInData } from "../log/index.ts";
 import {
   type GatewayServer,
   describeDisabled,
@@ -24,6 +15,8 @@ import {
 } from "../servers/index.ts";
 import type { Health } from "../upstream/index.ts";
 import { type Fleet, retireMs } from "./fleet.ts";
+import type { Generation } from "./generation.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** What the admin API shows of a server beside its status. */
 export interface ServerFacts {
@@ -70,54 +63,35 @@ export interface GatewayControls {
   redact(json: string): string;
 }
 
-interface ControlsOptions {
-  readonly fleet: Fleet;
-  readonly parking: Parking;
-  readonly access: Access;
-  readonly catalog: Catalog;
-  readonly config: () => GatewayConfig;
-  readonly clock: Clock;
-  readonly pins: () => Pins | undefined;
-  /** Takes the secrets of the config out of JSON text. */
-  readonly hide: HideSecrets;
-  readonly redactText: (text: string) => string | undefined;
-  /** Ends all that transports have open for a caller. */
-  readonly revoke: (caller: string) => void;
-  readonly log: GatewayLog;
-  /** The facts that replicas share. */
-  readonly store: ClusterStore | undefined;
-}
-
 /** How long a restart may take before it is answered; after that the start continues. */
 const restartMs = 20_000;
 
-/** Disposing them ends the exchange with other replicas. */
-export function createControls(options: ControlsOptions): GatewayControls & Disposable {
-  const { fleet, parking, access, catalog, config, revoke, hide, store, clock, log } = options;
-  /** Callers that are refused whatever key they present. */
-  const barred = new Set<string>();
+/** `revoke` ends all that a caller has open. Disposing the controls ends the exchange with other replicas. */
+export function createControls(
+  { fleet, parking, catalog, hide, cluster, clock, log, barred, seen }: Runtime,
+  current: () => Generation,
+  revoke: (caller: string) => void,
+): GatewayControls & Disposable {
   const bar = (caller: string, isRevoked: boolean): void => {
     if (!isRevoked) return void barred.delete(caller);
     barred.add(caller);
     revoke(caller);
-    void parking.giveUpCaller(caller);
   };
   const onWarning = (text: string, error: unknown): void => log.warn({ error: String(error) }, text);
-  const others = store && shareRevocations({ store, clock, onChange: bar, onWarning });
+  const others = cluster && shareRevocations({ store: cluster.store, clock, onChange: bar, onWarning });
   const change = (caller: string, isRevoked: boolean): void => {
     bar(caller, isRevoked);
     void others?.change(caller, isRevoked);
   };
   const viewOfAll = (): View => catalog.viewFor(anyone, allowAll);
-  const seen = new SeenCallers(() => options.clock.date());
   return {
     status: () => {
-      const { pins } = options;
-      const counts = countListed(access.generalView());
+      const { policy, pins, config } = current();
+      const counts = countListed(policy.generalView());
       const used = fleet.servers.map((server) =>
-        describeStatus(server, clock.now(), counts.get(server.config.name) ?? nothingCounted, pins()),
+        describeStatus(server, clock.now(), counts.get(server.config.name) ?? nothingCounted, pins),
       );
-      return [...used, ...config().disabled.map(describeDisabled)].map((status) =>
+      return [...used, ...config.disabled.map(describeDisabled)].map((status) =>
         hideInData(status, (json) => hide(json, status.name)),
       );
     },
@@ -129,7 +103,8 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
     isRecorded: (name) => fleet.serverNamed(name)?.config.record === true,
     restart: async (server) => {
       if (!fleet.upstreams.has(server) && fleet.perCaller.get(server) === undefined) return false;
-      await fleet.update(config().servers, toNaming(config()), () => restartMs, server);
+      const { config, naming } = current();
+      await fleet.setServers(config.servers, naming, () => restartMs, server);
       return true;
     },
     stop: async (server) => {
@@ -138,17 +113,19 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
       return upstream !== undefined;
     },
     view: (caller) =>
-      caller === undefined ? viewOfAll() : access.viewFor({ ...anyone, caller, identity: seen.find(caller) }),
+      caller === undefined
+        ? viewOfAll()
+        : current().policy.viewFor({ ...anyone, caller, identity: seen.find(caller) }),
     collisions: () =>
       catalog
         .snapshotFor(anyone)
         .collisions.map((collision) => ({ ...collision, advice: describeCollision(collision) })),
     callers: () => {
-      const known = config().keys.map(({ name }) => name);
+      const known = current().config.keys.map(({ name }) => name);
       return [...known, ...seen.names().filter((name) => !known.includes(name))];
     },
     identityOf: (caller) => seen.find(caller),
-    needsProof: () => access.authenticate !== undefined,
+    needsProof: () => !current().policy.isOpen,
     admitted: (caller) => seen.note(caller),
     parked: () => parking.list(),
     revoke: (caller) => change(caller, true),
@@ -156,37 +133,12 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
     isRevoked: (caller) => barred.has(caller),
     redact: (json) => {
       try {
-        return hide(options.redactText(json) ?? "null");
+        return hide(current().chain.redactText(json) ?? "null");
       } catch {
         return "null"; // A pattern took a quote or a bracket with it.
       }
     },
     [Symbol.dispose]: () => others?.[Symbol.dispose](),
-  };
-}
-
-/** A server that tells transports which callers may no longer come in. `onDrain` is called when it ends what would not end by itself. */
-export function createRevocable(
-  server: Server,
-  onDrain: () => void,
-): { readonly server: Server; revoke(caller: string | undefined): void } {
-  const revoked = new Set<(caller: string | undefined) => void>();
-  return {
-    revoke: (caller) => {
-      for (const tell of revoked) tell(caller);
-    },
-    server: {
-      ...server,
-      onRevoked: (listener) => {
-        const heard: typeof listener = (caller) => listener(caller);
-        revoked.add(heard);
-        return () => void revoked.delete(heard);
-      },
-      drain: () => {
-        server.drain();
-        onDrain();
-      },
-    },
   };
 }
 

@@ -3,7 +3,7 @@ import type { Catalog, Naming } from "@junctor/core/compose";
 import type { Change, Provider } from "@junctor/core/provider";
 import { type Links, PerCallerServers } from "../accounts/index.ts";
 import { type ServerConfig, toProcessKey, toUpstreamKey } from "../config/index.ts";
-import type { CallerKinds } from "../policy/index.ts";
+import type { ListVariety } from "../policy/index.ts";
 import {
   type GatewayServer,
   instructionsOf,
@@ -14,12 +14,10 @@ import {
   type UpstreamFactoryOptions,
 } from "../servers/index.ts";
 import type { Health, Upstream, UpstreamEvent } from "../upstream/index.ts";
-import { createFaultLog } from "./log-faults.ts";
-import { createHealthLog } from "./log-health.ts";
+import { createFaultLog, createHealthLog } from "./server-log.ts";
 
 interface FleetOptions extends UpstreamFactoryOptions {
   readonly catalog: Catalog;
-  readonly kinds: CallerKinds;
   /** Providers of this process, by name. */
   readonly local: { readonly [name: string]: Provider };
   /** Called for each change that callers must hear of. */
@@ -50,6 +48,7 @@ export class Fleet implements AsyncDisposable {
   /** All of them, in the order of the config. */
   #servers: readonly GatewayServer[] = [];
   #named: ReadonlyMap<string, GatewayServer> = new Map();
+  #variety: ListVariety = { owners: "none", hasVariants: false, opened: [] };
   /** Those of an earlier config whose calls are let finish. */
   readonly #retiring = new Map<Upstream, Promise<void>>();
   readonly factory: UpstreamFactory;
@@ -70,6 +69,11 @@ export class Fleet implements AsyncDisposable {
     return this.#servers;
   }
 
+  /** What of a caller the lists of these servers depend on. */
+  get variety(): ListVariety {
+    return this.#variety;
+  }
+
   /** One of them by its name. */
   serverNamed(name: string): GatewayServer | undefined {
     return this.#named.get(name);
@@ -81,18 +85,18 @@ export class Fleet implements AsyncDisposable {
   }
 
   /**
-   * Has these servers from now on: those that are new or changed are started, those that are gone are let finish their
+   * Replaces the servers: those that are new or changed are started, those that are gone are let finish their
    * calls, the others are not touched. Lists wait up to `firstListMs` for those that were started and of which nothing is
    * known. Resolves when each of them is listed or has failed, at the latest after that time. `renewed` is the name of one that
    * is started anew though its config is the same.
    */
-  async update(
+  async setServers(
     configured: readonly ServerConfig[],
     naming: Naming,
     firstListMs: () => number,
     renewed?: string,
   ): Promise<void> {
-    const { catalog, clock, kinds, memory, pins, shared } = this.#options;
+    const { catalog, clock, memory, pins, shared } = this.#options;
     const servers = [...this.#local.missingIn(configured), ...configured];
     const isOne = (server: ServerConfig): boolean => !this.#local.has(server.name);
     const remote = servers.filter((server) => isOne(server) && !this.perCaller.has(server));
@@ -126,9 +130,11 @@ export class Fleet implements AsyncDisposable {
     const isOwn =
       this.perCaller.all.length > 0 || this.#servers.some(({ config }) => config.sharing === "perSession");
     const isHttp = this.#servers.some(({ config }) => config.launch.kind === "http");
-    kinds.owners = isOwn ? "all" : isHttp ? "askable" : "none";
-    kinds.hasVariants = isOwn || isHttp;
-    kinds.opened = [...new Set(this.#servers.flatMap(({ config }) => Object.keys(config.extensions)))];
+    this.#variety = {
+      owners: isOwn ? "all" : isHttp ? "askable" : "none",
+      hasVariants: isOwn || isHttp,
+      opened: [...new Set(this.#servers.flatMap(({ config }) => Object.keys(config.extensions)))],
+    };
     catalog.members = this.#servers.map((server) => toMember(server, naming, pins()));
     for (const upstream of this.#upstreams.values())
       pins()?.look(upstream.name, upstream.listedFor(), instructionsOf(upstream));

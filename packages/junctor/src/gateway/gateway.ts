@@ -1,61 +1,80 @@
-import { type CredentialEvent, createMemoryStore } from "@junctor/client/internal";
-import { type CallerLimits, systemClock } from "@junctor/core/async";
-import { anyone, Catalog, describeCollision } from "@junctor/core/compose";
-import { ClosedError } from "@junctor/core/errors";
-import { createSeal } from "@junctor/core/mcp";
-import { assertKnownKeys, packageVersion } from "@junctor/core/options";
-import { createChanges } from "@junctor/core/provider";
+import type { CallerLimits } from "@junctor/core/async";
+import { anyone, type Collision } from "@junctor/core/compose";
+import type { Server } from "@junctor/core/mcp";
+import { assertKnownKeys } from "@junctor/core/options";
+import type { Provider } from "@junctor/core/provider";
 import { anybody, type Authenticate } from "@junctor/server";
-import { createListenLimits } from "@junctor/server/internal";
+import type { Mounts, Pages } from "@junctor/server/internal";
+import { createConnections } from "../accounts/index.ts";
 import {
-  type Connections,
-  createConnections,
-  isProvable,
-  Links,
-  type LinksOptions,
-} from "../accounts/index.ts";
-import { Parking } from "../bridge/index.ts";
-import {
-  isOpen,
-  proofInOrOut,
-  sourceOfFiles,
   type ConfigIssue,
   type GatewayConfig,
+  isOpen,
   parseConfigValue,
+  proofInOrOut,
+  sourceOfFiles,
 } from "../config/index.ts";
-import { KeptResults } from "../context/index.ts";
-import { recordCredential } from "../credentials/index.ts";
-import { createPinnedJson, openPins } from "../lock/index.ts";
-import {
-  silentLog,
-  allSecrets,
-  createHide,
-  createSafeLog,
-  isStrongSecret,
-  joinOwnSecrets,
-  joinSecrets,
-  secretsAt,
-} from "../log/index.ts";
-import {
-  createAccess,
-  createCallerKinds,
-  toNaming,
-  findDeadRules,
-  RuleWatch,
-  compileRules,
-  findUnmatchedRules,
-} from "../policy/index.ts";
-import { openListMemory, readDefinitions, logDisabled } from "../servers/index.ts";
-import { probeIssuers } from "../tokens/index.ts";
-import { type DescribeFailure, withLastWords, hideText } from "../upstream/index.ts";
-import { createControls, createRevocable, withoutBarred } from "./controls.ts";
-import { createEntrance, type EntranceParts } from "./entrance.ts";
-import { Fleet } from "./fleet.ts";
-import { type GatewayOptions, gatewayOptionKeys, type StartOptions } from "./gateway-options.ts";
-import { joinReplicas, joinResults } from "./joined-replicas.ts";
-import { createMiddlewareChain } from "./middleware-chain.ts";
-import { GatewayMounts } from "./mounts.ts";
-import type { Gateway, RunningGateway } from "./running-gateway.ts";
+import { type ListedDefinitions, logDisabled, readDefinitions, type ServerStatus } from "../servers/index.ts";
+import { type IssuerHealth, probeIssuers } from "../tokens/index.ts";
+import { createControls, type GatewayControls, withoutBarred } from "./controls.ts";
+import { createGeneration, Edits } from "./edits.ts";
+import { Entrances } from "./entrances.ts";
+import type { Generation } from "./generation.ts";
+import { type GatewayOptions, gatewayOptionKeys, type StartOptions } from "./options.ts";
+import { joinReplicas } from "./replicas.ts";
+import { createRuntime, findRuleIssues, type Runtime } from "./runtime.ts";
+
+/**
+ * Servers behind one endpoint. Disposing it gives up parked calls, ends every server and, with it, every process it
+ * started.
+ */
+export interface Gateway extends AsyncDisposable {
+  /** For `listenHttp`, `serveStdio` and the like. */
+  readonly server: Server;
+  /** The same as a provider, to compose or to wrap. */
+  readonly provider: Provider;
+  /** Tells callers by their keys and tokens, for `listenHttp`; undefined when the config has neither keys nor issuers. */
+  readonly authenticate: Authenticate | undefined;
+  /** The profiles of the config, for `listenHttp`. */
+  readonly mounts: Mounts;
+  /** The pages on which callers connect accounts of their own, for `listenHttp`. */
+  readonly pages: Pages | undefined;
+  /** Settles when every server that starts with the gateway is listed or has failed once, at the latest after `firstListMs`. */
+  readonly ready: Promise<void>;
+  /** How every server is. */
+  status(): readonly ServerStatus[];
+  /**
+   * How long a server takes to answer a request that gives it no work; undefined when it cannot be asked now, or does not
+   * answer within `timeoutMs` (5 s).
+   */
+  measure(server: string, timeoutMs?: number): Promise<number | undefined>;
+  /** Names that several servers claim, and who has them. */
+  collisions(): readonly Collision[];
+  /** Takes another config: only servers that are new, gone or changed are touched. Rejects, and changes nothing, if it is wrong. */
+  update(config: object): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A gateway whose config was parsed before; it can be given such another. */
+export interface RunningGateway extends Gateway {
+  /** Like `authenticate`, but always there: it follows the config, and lets every caller in while callers need no proof. */
+  readonly admit: Authenticate;
+  /** What one caller may hold, as the config says at the moment; for a listener. */
+  readonly perCaller: CallerLimits;
+  /** Resolves when a server that starts with the gateway is up and listed, or has failed once. */
+  untilKnown(server: string): Promise<void>;
+  /** Takes another config. With `keepsModules`, which no person agreed to, modules and the lock stay as they are. */
+  apply(config: GatewayConfig, keepsModules?: boolean): Promise<void>;
+  /** The server of one profile, for a listener that serves it alone; undefined where the config has none of that name. */
+  serverAt(name: string): Server | undefined;
+  /** Rules of the config that match nothing, as far as the servers they may be about are listed. */
+  unmatchedRules(): readonly ConfigIssue[];
+  /** Asks each issuer of tokens for its metadata and keys; the reason is undefined for one that is fine. */
+  probeIssuers(): Promise<readonly IssuerHealth[]>;
+  /** What every server lists now, as a lock would have it. */
+  definitions(): readonly ListedDefinitions[];
+  readonly controls: GatewayControls;
+}
 
 /**
  * Puts any number of MCP servers behind one. The config is what stands in the file: `mcpServers` or `servers`, and an
@@ -82,216 +101,143 @@ export async function startGateway(
   first: GatewayConfig,
   options: StartOptions = {},
 ): Promise<RunningGateway> {
-  const { clock = systemClock, file = "config", memoryFolder: folder } = options;
-  const { startsWhen } = options;
-  const { cluster, local = {}, unnamed = "refused", seal = createSeal({ now: () => clock.now() }) } = options;
-  let config = first;
-  const hide = createHide((server) => secretsAt(config, server));
-  const log = createSafeLog(options.log ?? silentLog, hide);
-  const firstListMs = (): number => options.firstListMs ?? config.firstListMs;
-  const perCaller = toLiveLimits(() => config.perCaller);
-  const parked = { clock, maxParkedPerCaller: () => perCaller.parked ?? 1024, at: cluster?.membership.id };
-  const parking = options.shared?.parking ?? new Parking({ ...parked, ...options.parking });
-  const changes = createChanges();
-  const kinds = createCallerKinds();
-  const catalog = new Catalog({
-    kindOf: kinds.of,
-    separator: () => config.separator,
-    reservedFor: () => access.reservedFor,
-    onCollision: (collision) => {
-      const { key: name, owner, others } = collision;
-      log.warn({ name, owner, others }, describeCollision(collision));
-    },
-  });
-  const compiled = await compileRules(first, file);
-  const access = createAccess(first, {
-    catalog,
-    unnamed,
-    servers: () => fleet.servers,
-    clock,
-    log,
-    rules: compiled,
-    onRefused: (refused) => chain.recordRefusal(refused),
-  });
-  const { ownerOf, isReadOnly, describe } = access;
-  const parts = { file, clock, log, ownerOf, isReadOnly, describe, hide, tokens: cluster?.tokens };
-  let chain = await createMiddlewareChain(config, parts);
-  logDisabled(log, first.disabled, []);
-  const unmatched = (): readonly ConfigIssue[] => [
-    ...findDeadRules(config, access.rules),
-    ...findUnmatchedRules(config, fleet.servers),
-  ];
-  const rules = new RuleWatch(unmatched, log);
-  const remembers = folder !== undefined && first.remember;
-  // An edit that no person agreed to must not choose which texts of a definition count as the same.
-  let agreedSecrets = allSecrets(first);
-  const strong = (): readonly string[] => agreedSecrets.filter(isStrongSecret);
-  const hideStrong = createHide(strong);
-  const toJson = createPinnedJson(strong, hideStrong);
-  const isExempt = (server: string): boolean => Object.hasOwn(local, server);
-  let pins = openPins(first.lock, { log, toJson, isExempt });
-  const memory = remembers ? openListMemory({ folder, hide: hideStrong, log, clock }) : undefined;
-  const { shared: others, onServer, heldFd } = options;
-  const logins = options.logins ?? { store: options.credentials ?? createMemoryStore() };
-  const describeFailure: DescribeFailure = (failure, server) =>
-    unnamed === "trusted" ? hideText(withLastWords(failure), (text) => hide(text, server)) : failure.reason;
-  const shared = {
-    catalog,
-    parking,
-    kinds,
-    log,
-    hide,
-    describeFailure,
-    clock,
-    logins,
-    pins: () => pins,
-    shared: others,
-  };
-  const onCredential = (server: string, event: CredentialEvent): void =>
-    recordCredential(chain.auditFile?.sink, server, event, clock);
-  const listeners = { onChange: changes.report, onListed: () => rules.look(), onServer, onCredential };
-  const isKnown: LinksOptions["isKnown"] = (caller) => isProvable(config, caller, controls.isRevoked);
-  const links = options.accounts === true ? new Links({ seal, clock, ...first.http, isKnown }) : undefined;
-  const fleet = new Fleet({
-    ...shared,
-    ...listeners,
-    local,
-    memory,
-    links,
-    cluster,
-    heldFd,
-    maxStarts: () => config.maxStarts,
-  });
-
-  const updateFleet = (): Promise<void> => fleet.update(config.servers, toNaming(config), firstListMs);
-  let isReady = false;
-  const ready = (startsWhen === undefined ? updateFleet() : startsWhen.then(updateFleet)).then(() => {
-    isReady = true;
-    catalog.settle();
-    rules.look();
-  });
-  const results = { kept: new KeptResults({ clock }), ...(cluster && joinResults(cluster)) };
-  const entranceParts: EntranceParts = {
-    catalog,
-    fleet,
-    changes,
-    log,
-    hide,
-    describeFailure,
-    clock,
-    seal,
-    info: options.info ?? { name: "junctor", title: "Junctor", version: packageVersion },
-    listenLimits: createListenLimits(perCaller, undefined, clock),
-    config: () => config,
-    pins: () => pins,
-    chain: () => chain,
-    observer: options.observer,
-    results,
-  };
-  if (cluster !== undefined) joinReplicas(cluster, { ...entranceParts, results });
-  const entrance = createEntrance(entranceParts, { viewFor: access.viewFor });
-  const mounts = new GatewayMounts(entranceParts, access);
-  const revocable = createRevocable(entrance.server, () => mounts.drain());
-  const { server } = revocable;
+  // The one reference that an edit replaces. Whatever follows from the config is reached through it.
+  let generation: Generation;
+  const current = (): Generation => generation;
+  const runtime = createRuntime(first, options, current);
+  generation = await createGeneration(first, runtime);
+  logDisabled(runtime.log, first.disabled, []);
+  const entrances = new Entrances(runtime, current);
   const revoke = (caller: string | undefined): void => {
-    revocable.revoke(caller);
+    entrances.revoke(caller);
     connections?.revoke(caller);
+    void runtime.parking.giveUpCaller(caller);
   };
-
+  const controls = createControls(runtime, current, revoke);
+  const { authenticate, admit } = createAdmission(current, controls);
+  const connections = connectAccounts(runtime, current, admit);
+  if (options.cluster !== undefined) joinReplicas(options.cluster, runtime, current);
+  const firstListMs = (): number => options.firstListMs ?? generation.config.firstListMs;
+  const opening = openServers(runtime, current, firstListMs, options.startsWhen);
+  const waitMs = (): number => (opening.isDone ? Math.min(firstListMs(), addedListMs) : firstListMs());
+  const replace = (next: Generation): void => void (generation = next);
+  const edits = new Edits({ runtime, entrances, current, replace, revoke, waitMs });
   let closing: Promise<void> | undefined;
-  const apply = async (given: GatewayConfig, keepsModules = false): Promise<void> => {
-    // Read at the start only: an edit must not choose for whom tokens are, or whether certificates are asked for.
-    const next = { ...given, http: first.http };
-    // Whatever can fail comes before anything is changed.
-    const nextRules = await compileRules(next, file);
-    const nextPins = keepsModules ? pins : openPins(next.lock, { log, toJson, isExempt });
-    const nextChain = await createMiddlewareChain(next, { ...parts, earlier: chain, keepsModules });
-    if (closing !== undefined) {
-      await nextChain[Symbol.asyncDispose]();
-      throw new ClosedError("not_sent", "the gateway is closed");
-    }
-    const lastChain = chain;
-    pins = nextPins;
-    logDisabled(log, next.disabled, config.disabled);
-    // What was secret stays so: it may still turn up in what an old server says.
-    config = {
-      ...next,
-      secrets: joinSecrets(next.secrets, config.secrets),
-      ownSecrets: joinOwnSecrets(next.ownSecrets, config.ownSecrets),
-    };
-    if (!keepsModules) agreedSecrets = joinSecrets(allSecrets(next), agreedSecrets);
-    chain = nextChain;
-    for (const caller of access.apply(next, nextRules)) {
-      revoke(caller);
-      void parking.giveUpCaller(caller);
-    }
-    entrance.replace(nextChain.middlewares);
-    mounts.replace(nextChain.middlewares);
-    mounts.update(next);
-    const updated = fleet.update(
-      next.servers,
-      toNaming(next),
-      isReady ? () => Math.min(firstListMs(), addedListMs) : firstListMs,
-    );
-    for (const part of ["tools", "prompts", "resources"] as const) changes.report({ part });
-    rules.look();
-    await Promise.all([updated, lastChain[Symbol.asyncDispose]()]);
-  };
-  const stop = async (): Promise<void> => {
-    controls[Symbol.dispose]();
-    if (options.shared === undefined) await parking.close();
-    await fleet[Symbol.asyncDispose]();
-    await chain[Symbol.asyncDispose]();
-  };
-  const close = (): Promise<void> => (closing ??= stop());
-  const shown = { ...shared, config: () => config, redactText: (text: string) => chain.redactText(text) };
-  const controls = createControls({ ...shown, fleet, access, revoke, store: cluster?.store });
-  const admit: Authenticate = Object.assign(
-    (...request: Parameters<Authenticate>) =>
-      access.authenticate === undefined ? anybody : withoutBarred(access.authenticate(...request), controls),
-    { ...access.admit },
-  );
-  const connections: Connections | undefined =
-    links && createConnections({ ...shown, links, seal, fleet, admit, onCredential });
+  const close = (): Promise<void> => (closing ??= closeAll(runtime, current, controls, edits));
   return {
     controls,
-    server,
-    provider: entrance.provider,
-    mounts,
-    serverAt: (name) => {
-      const mounted = mounts.serverAt(name);
-      return mounted && { ...mounted, onRevoked: (tell) => server.onRevoked?.(tell) ?? (() => {}) };
-    },
+    server: entrances.server,
+    provider: entrances.provider,
+    mounts: entrances,
+    serverAt: (name) => entrances.serverAt(name),
     get authenticate() {
-      return access.authenticate;
+      return generation.policy.isOpen ? undefined : authenticate;
     },
     admit,
-    perCaller,
+    perCaller: runtime.perCaller,
     pages: connections?.pages,
-    ready,
-    status: controls.status,
-    measure: async (name, timeoutMs) => fleet.upstreams.get(name)?.measure(timeoutMs),
-    untilKnown: async (name) => fleet.upstreams.get(name)?.start(),
-    unmatchedRules: unmatched,
-    probeIssuers: () => probeIssuers(access.tokens),
-    definitions: () => readDefinitions(fleet.upstreams.values(), toJson),
-    collisions: () => catalog.snapshotFor(anyone).collisions,
+    ready: opening.ready,
+    ...createReports(runtime, current, controls),
     update: async (given) => {
       const next = parse(given, options);
-      if (isOpen(next) !== isOpen(config)) throw proofInOrOut(file);
-      await apply(next);
-      await fleet.untilRetired();
+      if (isOpen(next) !== generation.policy.isOpen) throw proofInOrOut(runtime.file);
+      await edits.apply(next);
+      await runtime.fleet.untilRetired();
     },
-    apply,
+    apply: (config, keepsModules) => edits.apply(config, keepsModules),
     close,
     [Symbol.asyncDispose]: close,
   };
 }
 
-/** The limits as the config has them at the moment. */
-function toLiveLimits(limits: () => CallerLimits): CallerLimits {
-  return new Proxy({}, { get: (_, key): unknown => Reflect.get(limits(), key) });
-}
-
 /** Others have lists already, which must not wait long for a server that an edit of the config added. */
 const addedListMs = 2000;
+
+interface Admission {
+  /** Finds a caller by its key, token or certificate, as the config at the moment has them. */
+  readonly authenticate: Authenticate;
+  /** Lets every caller in while callers need no proof, and none that was revoked. */
+  readonly admit: Authenticate;
+}
+
+function createAdmission(current: () => Generation, controls: GatewayControls): Admission {
+  const now = (): Authenticate => current().policy.proof.authenticate;
+  const answers: Required<Pick<Authenticate, "documentAt" | "challengeFor">> = {
+    documentAt: (path, isServed) => now().documentAt?.(path, isServed),
+    challengeFor: (scopes, path) => now().challengeFor?.(scopes, path) ?? "",
+  };
+  const authenticate: Authenticate = (header, request) => now()(header, request);
+  const admit: Authenticate = (header, request) =>
+    current().policy.isOpen ? anybody : withoutBarred(authenticate(header, request), controls);
+  return { authenticate: Object.assign(authenticate, answers), admit: Object.assign(admit, answers) };
+}
+
+/** The pages on which callers connect accounts of their own; undefined where all callers are one person. */
+function connectAccounts(
+  runtime: Runtime,
+  current: () => Generation,
+  admit: Authenticate,
+): ReturnType<typeof createConnections> | undefined {
+  const { links, ...rest } = runtime;
+  if (links === undefined) return undefined;
+  return createConnections({ ...rest, links, admit, config: () => current().config });
+}
+
+/** Starts the servers of the first config. */
+function openServers(
+  { fleet, catalog, rules }: Runtime,
+  current: () => Generation,
+  firstListMs: () => number,
+  startsWhen: Promise<void> | undefined,
+): { readonly ready: Promise<void>; readonly isDone: boolean } {
+  let isDone = false;
+  const setServers = (): Promise<void> => {
+    const { config, naming } = current();
+    return fleet.setServers(config.servers, naming, firstListMs);
+  };
+  const started = startsWhen === undefined ? setServers() : startsWhen.then(setServers);
+  const ready = started.then(() => {
+    isDone = true;
+    catalog.settle();
+    rules.look();
+  });
+  return {
+    ready,
+    get isDone() {
+      return isDone;
+    },
+  };
+}
+
+/** What a gateway tells of itself. */
+function createReports(
+  { fleet, catalog, toPinnedJson }: Runtime,
+  current: () => Generation,
+  controls: GatewayControls,
+): Pick<
+  RunningGateway,
+  "status" | "measure" | "untilKnown" | "unmatchedRules" | "probeIssuers" | "definitions" | "collisions"
+> {
+  return {
+    status: controls.status,
+    measure: async (name, timeoutMs) => fleet.upstreams.get(name)?.measure(timeoutMs),
+    untilKnown: async (name) => fleet.upstreams.get(name)?.start(),
+    unmatchedRules: () => findRuleIssues(current(), fleet),
+    probeIssuers: () => probeIssuers(current().policy.proof.tokens),
+    definitions: () => readDefinitions(fleet.upstreams.values(), toPinnedJson),
+    collisions: () => catalog.snapshotFor(anyone).collisions,
+  };
+}
+
+async function closeAll(
+  { parking, ownsParking, fleet }: Runtime,
+  current: () => Generation,
+  controls: Disposable,
+  edits: Edits,
+): Promise<void> {
+  edits.close();
+  controls[Symbol.dispose]();
+  if (ownsParking) await parking.close();
+  await fleet[Symbol.asyncDispose]();
+  await current().chain[Symbol.asyncDispose]();
+}

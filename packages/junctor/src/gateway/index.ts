@@ -1,5 +1,4 @@
 export type { ServerFacts } from "./controls.ts";
 export type { OnServer } from "./fleet.ts";
-export type { GatewayOptions } from "./gateway-options.ts";
-export { createGateway, startGateway } from "./gateway.ts";
-export type { Gateway, RunningGateway } from "./running-gateway.ts";
+export { createGateway, type Gateway, type RunningGateway, startGateway } from "./gateway.ts";
+export type { GatewayOptions } from "./options.ts";

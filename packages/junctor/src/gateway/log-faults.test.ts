@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ListFault } from "../../../core/src/fit/list-fault.ts";
 import { silentLog } from "../log/log.ts";
-import { createFaultLog } from "./log-faults.ts";
+import { createFaultLog } from "./server-log.ts";
 
 const fault = (name: string, isLeftOut: boolean): ListFault => ({
   part: "tools",

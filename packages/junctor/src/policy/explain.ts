@@ -4,7 +4,7 @@ import { suggest } from "@junctor/core/options";
 import { createGlob, createGlobs } from "@junctor/server/internal";
 import { createServerNames, isNamedFor } from "../catalog/index.ts";
 import { isOpen, type GatewayConfig, type KeyConfig, type ServerConfig } from "../config/index.ts";
-import { toNaming } from "./access.ts";
+import { toNaming } from "./caller-policy.ts";
 import type { CallerRules } from "./rules.ts";
 
 /** Why a caller may or may not use something. */

@@ -1,11 +1,13 @@
 export {
-  type Access,
-  type CallerKinds,
-  createAccess,
-  createCallerKinds,
+  type CallerPolicy,
+  type CallerPolicyOptions,
+  createCallerPolicy,
+  findRevoked,
+  type ListVariety,
+  toCallerKind,
   toNaming,
   type Unnamed,
-} from "./access.ts";
+} from "./caller-policy.ts";
 export { findDeadRules } from "./dead-rules.ts";
 export { explainAccess } from "./explain.ts";
 export { withOpenedMethods } from "./opened-methods.ts";

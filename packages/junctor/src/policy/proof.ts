@@ -9,66 +9,47 @@ import type { GatewayLog } from "../log/index.ts";
 import { parseBearer, digestOf, type RefusedToken, Tokens } from "../tokens/index.ts";
 
 /** How the callers of a gateway prove who they are: by keys, and by tokens of issuers. */
-interface Proof {
+export interface Proof {
   readonly authenticate: Authenticate;
-  /** Undefined while the config has no issuers. */
+  /** The judge of tokens; undefined without issuers. */
   readonly tokens: Tokens | undefined;
-  /** Takes another config. Gives the names of callers whose proof is no longer good; undefined for those without a name. */
-  apply(config: GatewayConfig): readonly (string | undefined)[];
+  readonly issuers: GatewayConfig["issuers"];
+  /** Callers by the hashes of their keys. */
+  readonly keys: ReadonlyMap<string, Caller>;
+  /** Whether no caller can prove anything. */
+  readonly isOpen: boolean;
+  /** Callers that came in by a token, with the names of their issuers. The proofs of all configs of a gateway have one such list. */
+  readonly signedIn: Map<string, string>;
+  readonly repeats: Repeats;
 }
 
-export interface ProofParts {
+export interface ProofOptions {
   readonly clock: Clock;
   readonly log: GatewayLog;
   /** Called for tokens that are refused: for the first with each reason, then ever more rarely. */
   readonly onRefused?: (refused: RefusedToken) => void;
 }
 
-/** Callers by the hashes of their keys. */
-type Keys = ReadonlyMap<string, Caller>;
-
 /** Most callers with tokens that are remembered, to end what they have open when their issuer is taken away. */
 const maxSeen = 10_000;
 
-export function createProof(first: GatewayConfig, parts: ProofParts): Proof {
-  const repeats = new Repeats({ clock: parts.clock });
-  // Where the endpoint is does not change while it runs, and an edit must not choose which tokens are for it.
-  const { publicUrl, tls } = first.http;
-  const hasCertificates = tls?.clientCa !== undefined;
-  const toTokens = ({ issuers }: GatewayConfig): Tokens | undefined => {
-    if (issuers.length === 0 || publicUrl === undefined) return undefined;
-    const byName = Object.fromEntries(issuers.map(({ name, ...options }) => [name, options]));
-    return new Tokens({
-      publicUrl,
-      path: endpointPath,
-      issuers: byName,
-      fetch: (url, init) => fetch(url, init),
-      clock: parts.clock,
-      onRefused: (refused) => {
-        const isNew = repeats.isNew(refused.reason);
-        const times = repeats.note(refused.reason);
-        if (times === undefined) return;
-        parts.onRefused?.(refused);
-        parts.log[isNew ? "warn" : "info"]({ ...refused, times }, "a token was refused");
-      },
-      onUnreachable: (issuer, error) => {
-        const reason = error instanceof Error ? error.message : String(error);
-        const cause = `${issuer} ${reason}`;
-        const isNew = repeats.isNew(cause);
-        if (repeats.note(cause) !== undefined)
-          parts.log[isNew ? "warn" : "info"]({ issuer, reason }, "an issuer of tokens cannot be asked");
-      },
-    });
+/** The proof that a config asks for. With the same issuers as an earlier config, what was learnt of them is kept. */
+export function createProof(config: GatewayConfig, options: ProofOptions, earlier?: Proof): Proof {
+  const { issuers } = config;
+  const { repeats, signedIn } = earlier ?? {
+    repeats: new Repeats({ clock: options.clock }),
+    signedIn: new Map<string, string>(),
   };
-  let keys = toKeys(first);
-  let { issuers } = first;
-  let tokens = toTokens(first);
-  /** Names of callers with tokens, by the names of their issuers. */
-  const seen = new Map<string, string>();
+  const hasCertificates = config.http.tls?.clientCa !== undefined;
+  const keys = new Map(
+    config.keys.map(({ sha256, name, groups, scopes }) => [sha256, { name, ...defined({ groups, scopes }) }]),
+  );
+  const isSame = isDeepStrictEqual(earlier?.issuers, issuers);
+  const tokens = isSame ? earlier?.tokens : createTokens(config, options, repeats);
   const note = (caller: Authenticated): Authenticated => {
-    if (typeof caller !== "object" || !("issuer" in caller) || seen.has(caller.name)) return caller;
-    if (seen.size >= maxSeen) seen.clear();
-    seen.set(caller.name, caller.issuer ?? "");
+    if (typeof caller !== "object" || !("issuer" in caller) || signedIn.has(caller.name)) return caller;
+    if (signedIn.size >= maxSeen) signedIn.clear();
+    signedIn.set(caller.name, caller.issuer ?? "");
     return caller;
   };
   const authenticate = (header: Parameters<Authenticate>[0], request: AuthRequest = main): Proven => {
@@ -88,7 +69,6 @@ export function createProof(first: GatewayConfig, parts: ProofParts): Proof {
     const checked = tokens.check(token.bearer, digest, request);
     return checked instanceof Promise ? checked.then(note) : checked;
   };
-  const isOpen = (): boolean => keys.size === 0 && tokens === undefined && !hasCertificates;
   const answers = {
     documentAt: (path: string, isServed: (path: string) => boolean) =>
       tokens?.resources.documentAt(path, isServed),
@@ -98,25 +78,55 @@ export function createProof(first: GatewayConfig, parts: ProofParts): Proof {
   };
   return {
     authenticate: Object.assign(authenticate, answers),
-    get tokens() {
-      return tokens;
-    },
-    apply: (config) => {
-      const [before, wasOpen] = [keys, isOpen()];
-      keys = toKeys(config);
-      const lost = issuers.filter(
-        (issuer) => !config.issuers.some((each) => isDeepStrictEqual(each, issuer)),
-      );
-      if (!isDeepStrictEqual(issuers, config.issuers)) tokens = toTokens(config);
-      ({ issuers } = config);
-      // Without keys and issuers every caller came in.
-      if (wasOpen) return isOpen() ? [] : [undefined];
-      const gone = [...before].filter(([hash, { name }]) => keys.get(hash)?.name !== name);
-      const signedOut = [...seen].filter(([, issuer]) => lost.some((each) => each.issuer === issuer));
-      for (const [name] of signedOut) seen.delete(name);
-      return [...gone.map(([, { name }]) => name), ...signedOut.map(([name]) => name)];
-    },
+    tokens,
+    issuers,
+    keys,
+    isOpen: keys.size === 0 && tokens === undefined && !hasCertificates,
+    signedIn,
+    repeats,
   };
+}
+
+/** The callers whose proof is no longer good after an edit of the config; undefined for those without a name. */
+export function findSignedOut(before: Proof, after: Proof): readonly (string | undefined)[] {
+  // Without keys and issuers every caller came in.
+  if (before.isOpen) return after.isOpen ? [] : [undefined];
+  const gone = [...before.keys].filter(([hash, { name }]) => after.keys.get(hash)?.name !== name);
+  const lost = before.issuers.filter(
+    (issuer) => !after.issuers.some((each) => isDeepStrictEqual(each, issuer)),
+  );
+  const signedOut = [...after.signedIn].filter(([, issuer]) => lost.some((each) => each.issuer === issuer));
+  for (const [name] of signedOut) after.signedIn.delete(name);
+  return [...gone.map(([, { name }]) => name), ...signedOut.map(([name]) => name)];
+}
+
+function createTokens(
+  { issuers, http: { publicUrl } }: GatewayConfig,
+  { clock, log, onRefused }: ProofOptions,
+  repeats: Repeats,
+): Tokens | undefined {
+  if (issuers.length === 0 || publicUrl === undefined) return undefined;
+  return new Tokens({
+    publicUrl,
+    path: endpointPath,
+    issuers: Object.fromEntries(issuers.map(({ name, ...options }) => [name, options])),
+    fetch: (url, init) => fetch(url, init),
+    clock,
+    onRefused: (refused) => {
+      const isNew = repeats.isNew(refused.reason);
+      const times = repeats.note(refused.reason);
+      if (times === undefined) return;
+      onRefused?.(refused);
+      log[isNew ? "warn" : "info"]({ ...refused, times }, "a token was refused");
+    },
+    onUnreachable: (issuer, error) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      const cause = `${issuer} ${reason}`;
+      const isNew = repeats.isNew(cause);
+      if (repeats.note(cause) !== undefined)
+        log[isNew ? "warn" : "info"]({ issuer, reason }, "an issuer of tokens cannot be asked");
+    },
+  });
 }
 
 type Proven = ReturnType<Authenticate>;
@@ -124,12 +134,6 @@ type Proven = ReturnType<Authenticate>;
 /** Where a gateway listens. */
 const endpointPath = "/mcp";
 const main: AuthRequest = { path: endpointPath };
-
-function toKeys({ keys }: GatewayConfig): Keys {
-  return new Map(
-    keys.map(({ sha256, name, groups, scopes }) => [sha256, { name, ...defined({ groups, scopes }) }]),
-  );
-}
 
 /** One caller for one certificate, so that all that is kept by caller is found again. */
 const callers = new WeakMap<ClientCertificate, Caller>();

@@ -1,37 +1,16 @@
-import type { Server, Implementation } from "@junctor/core/mcp";
+import type { Server } from "@junctor/core/mcp";
 import type { Change, ChangeSource, Provider } from "@junctor/core/provider";
 import { type Cluster, createConnectionServer } from "../cluster/index.ts";
-import { profileOfResults, type ResultsElsewhere, resultsName } from "../context/index.ts";
-import type { GatewayLog } from "../log/index.ts";
-import type { Fleet } from "./fleet.ts";
-
-interface JoinedParts {
-  readonly fleet: Fleet;
-  readonly changes: ChangeSource<Change>;
-  readonly info: Implementation;
-  readonly log: GatewayLog;
-  readonly results: { readonly elsewhere?: SharedResults };
-}
-
-interface SharedResults extends ResultsElsewhere {
-  readonly readers: ReadonlyMap<string | undefined, Provider>;
-}
-
-/** Reads results that other replicas keep, and has those that are kept here read by them. */
-export function joinResults({ membership, clientAt }: Cluster): { readonly elsewhere: SharedResults } {
-  const readers = new Map<string | undefined, Provider>();
-  return {
-    elsewhere: {
-      here: membership.id,
-      readerAt: (at, profile) => clientAt(at, resultsName(profile)),
-      serve: (profile, reader) => void readers.set(profile, reader),
-      readers,
-    },
-  };
-}
+import { profileOfResults } from "../context/index.ts";
+import type { Generation } from "./generation.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** Makes the servers of a gateway known to its other replicas. */
-export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, results }: JoinedParts): void {
+export function joinReplicas(
+  cluster: Cluster,
+  { fleet, changes, info, log }: Runtime,
+  current: () => Generation,
+): void {
   const servers = new WeakMap<object, Server>();
   const onError = (error: unknown, method: string): void =>
     log.error({ method, error: String(error) }, "serving another replica failed");
@@ -41,7 +20,7 @@ export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, resu
       const found =
         profile === false
           ? (fleet.upstreams.get(name) ?? fleet.perCaller.get(name))
-          : results.elsewhere?.readers.get(profile);
+          : current().readers.get(profile);
       if (found === undefined) return undefined;
       let server = servers.get(found);
       if (server === undefined) {

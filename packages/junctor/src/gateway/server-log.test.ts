@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { GatewayLog } from "../log/log.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
 import type { Health } from "../upstream/connection.ts";
-import { createHealthLog } from "./log-health.ts";
+import { createHealthLog } from "./server-log.ts";
 
 interface Heard {
   readonly clock: VirtualClock;

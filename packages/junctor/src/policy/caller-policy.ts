@@ -9,28 +9,24 @@ import {
 } from "@junctor/core/compose";
 import { toDeclared, toRelayable } from "@junctor/core/mcp";
 import type { AuditRecord, CallContext, CallerInfo } from "@junctor/core/provider";
-import { anybody, type Authenticate } from "@junctor/server";
 import { type AuditLogOptions, type DescribeCall, type OwnerOf, createGlobs } from "@junctor/server/internal";
 import { wasAskedToConnect } from "../accounts/index.ts";
 import { createReservations, createServerNames, isNamedFor, toToolName } from "../catalog/index.ts";
 import { hasCertificates, isOpen, losesMounts, toCredentials, type GatewayConfig } from "../config/index.ts";
 import { readResultName, surfaceNames } from "../context/index.ts";
 import type { GatewayServer } from "../servers/index.ts";
-import type { Tokens } from "../tokens/index.ts";
 import { opensMethod } from "./opened-methods.ts";
-import { createProof, type ProofParts } from "./proof.ts";
+import { createProof, findSignedOut, type Proof, type ProofOptions } from "./proof.ts";
 import type { CallerRules } from "./rules.ts";
 
-/** The callers of a gateway: which keys they present, and what they may see and use. */
-export interface Access {
-  /** Finds a caller by its key or token; undefined when the config has neither, and every caller may come in. */
-  readonly authenticate: Authenticate | undefined;
-  /** The same, always there: it lets every caller in while the config has neither. */
-  readonly admit: Authenticate;
+/** What a config says of callers: how they prove who they are, and what they may see and use. A value; an edit makes another. */
+export interface CallerPolicy {
+  readonly config: GatewayConfig;
+  readonly proof: Proof;
+  /** Whether callers need no proof. */
+  readonly isOpen: boolean;
   /** The rules about callers, if the config has some. */
   readonly rules: CallerRules | undefined;
-  /** The judge of tokens; undefined without issuers. */
-  readonly tokens: Tokens | undefined;
   readonly viewFor: (caller: CallerInfo) => View;
   /** What callers without rules of their own may see and use. */
   readonly generalView: () => View;
@@ -48,19 +44,19 @@ export interface Access {
   readonly describe: DescribeCall;
   /** Which names are kept for one server. */
   readonly reservedFor: ReservedFor;
-  /** Takes another config. Gives the callers whose keys or issuers are gone; undefined for those without a name. */
-  apply(config: GatewayConfig, compiled: CallerRules | undefined): readonly (string | undefined)[];
 }
 
 /** Whether callers without a name are served although the config has keys. On stdio, the person who started the gateway is trusted. */
 export type Unnamed = "refused" | "trusted";
 
-interface AccessOptions extends ProofParts {
+export interface CallerPolicyOptions extends ProofOptions {
   readonly catalog: Catalog;
   readonly unnamed: Unnamed;
   readonly servers: () => readonly GatewayServer[];
   /** The rules of the config, compiled. */
   readonly rules?: CallerRules | undefined;
+  /** The policy of the config before an edit. */
+  readonly earlier?: CallerPolicy | undefined;
 }
 
 /** Stands for all callers with a token or a certificate. */
@@ -70,9 +66,8 @@ const signedIn = Symbol("signed in");
 type Policies = ReadonlyMap<CallerName, Policy>;
 type CallerName = string | undefined | typeof signedIn;
 
-/** The part of a config that access follows. */
-interface Rules {
-  readonly config: GatewayConfig;
+/** Who may use which names, by caller and by mount. */
+interface Permissions {
   /** Whether callers need no proof. */
   readonly isOpen: boolean;
   /** What the config says for all callers. */
@@ -82,31 +77,27 @@ interface Rules {
   readonly policies: Policies;
   /** By the names of mounts. */
   readonly mounted: ReadonlyMap<string, Policies>;
-  readonly reservedFor: ReservedFor;
-  /** By server: whether its callers have accounts of their own. Empty when none has. */
-  readonly credentials: ReadonlyMap<string, AuditRecord["credential"]>;
 }
 
-/** The access a config gives. A caller whose key is gone may use nothing. */
-export function createAccess(first: GatewayConfig, options: AccessOptions): Access {
-  const { catalog, unnamed, servers } = options;
-  let byCaller = options.rules;
-  const viewBy = (caller: CallerInfo, policy: Policy = denyAll, rulesHere = byCaller): View =>
+/** The policy of a config. A caller whose key is not in it may use nothing. */
+export function createCallerPolicy(config: GatewayConfig, options: CallerPolicyOptions): CallerPolicy {
+  const { catalog, unnamed, servers, rules, earlier } = options;
+  const naming = toNaming(config);
+  const credentials = toCredentials(config);
+  const viewBy = (caller: CallerInfo, policy: Policy = denyAll, rulesHere = rules): View =>
     catalog.viewFor(caller, rulesHere === undefined ? policy : rulesHere.narrow(policy, caller.identity));
-  const proof = createProof(first, options);
   /** Whether a public name, or a `server__uri`, is of one server. */
   const isOf: OfServer = (server, separator) => (name) => {
     const { toolClaims, promptClaims } = catalog.viewFor(anyone, allowAll);
     const owner = toolClaims.get(name) ?? promptClaims.get(name);
     if (owner !== undefined) return owner.server === server;
     // What a server lists to one caller is in no list for all. A URI has a colon, and a name of a tool has none.
-    const isOwn = rules.credentials.get(server) === "own" && !name.includes(":");
+    const isOwn = credentials.get(server) === "own" && !name.includes(":");
     return name.startsWith(`${server}${separator}`) || (isOwn && namedOwner(name)?.server === server);
   };
-  let rules = toRules(first, unnamed, isOf);
+  const permissions = toPermissions(config, unnamed, isOf);
   /** The server that has a tool which would have this name, if a rule of the config did not leave it out. */
   const withheldBy = (tool: string): ReturnType<OwnerOf> => {
-    const naming = toNaming(rules.config);
     for (const each of servers()) {
       const { config: server } = each;
       const names = createServerNames(server, naming);
@@ -121,37 +112,30 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
   };
   /** The server that the prefix of a name belongs to, even if it lists no such tool or is disabled. */
   const namedOwner = (tool: string): ReturnType<OwnerOf> => {
-    const { config } = rules;
     const all = [...config.servers, ...config.disabled];
-    const named = all.find((server) => isNamedFor(server, tool, toNaming(config)));
+    const named = all.find((server) => isNamedFor(server, tool, naming));
     return named === undefined ? undefined : { server: named.name };
   };
   /** Whose credential a call is made with; undefined where the config says of no server that it has one. */
   const credentialOf = (tool: string, context: CallContext): AuditRecord["credential"] => {
-    if (rules.credentials.size === 0) return undefined;
+    if (credentials.size === 0) return undefined;
     const owner = catalog.viewFor(context, allowAll).toolClaims.get(tool) ?? namedOwner(tool);
-    return owner && rules.credentials.get(owner.server);
+    return owner && credentials.get(owner.server);
   };
   return {
-    get authenticate(): Authenticate | undefined {
-      return rules.isOpen ? undefined : proof.authenticate;
+    config,
+    proof: createProof(config, options, earlier?.proof),
+    isOpen: permissions.isOpen,
+    rules,
+    viewFor: (caller) => viewBy(caller, policyIn(permissions.policies, permissions, caller.caller)),
+    generalView: () => {
+      const { isOpen, general } = permissions;
+      return isOpen ? viewBy(anyone, general) : catalog.viewFor(anyone, general);
     },
-    admit: Object.assign(
-      (...request: Parameters<Authenticate>) => (rules.isOpen ? anybody : proof.authenticate(...request)),
-      { ...proof.authenticate },
-    ),
-    get tokens() {
-      return proof.tokens;
-    },
-    viewFor: (caller) => viewBy(caller, policyIn(rules.policies, rules, caller.caller)),
-    generalView: () =>
-      rules.isOpen ? viewBy(anyone, rules.general) : catalog.viewFor(anyone, rules.general),
-    viewAt: (mount) => (caller) => viewBy(caller, policyAt(rules, mount, caller.caller), byCaller?.at(mount)),
-    get rules() {
-      return byCaller;
-    },
-    mayUse: (mount, caller) => policyAt(rules, mount, caller) !== undefined,
-    boundTo: (caller) => rules.config.keys.find(({ name }) => name === caller)?.profiles,
+    viewAt: (mount) => (caller) =>
+      viewBy(caller, policyAt(permissions, mount, caller.caller), rules?.at(mount)),
+    mayUse: (mount, caller) => policyAt(permissions, mount, caller) !== undefined,
+    boundTo: (caller) => config.keys.find(({ name }) => name === caller)?.profiles,
     ownerOf: ({ part, name }, context) => {
       const view = catalog.viewFor(context, allowAll);
       if (part === undefined) {
@@ -170,9 +154,9 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
     describe: (call, context, ownName) => {
       const { caller, identity } = context;
       const credential = credentialOf(call.name, context);
-      if (identity?.issuer === undefined && byCaller === undefined && credential !== "own") return {};
-      const decided = byCaller?.decide(identity, call.name, ownName);
-      const isDenied = policyIn(rules.policies, rules, caller)?.(call.name, ownName) !== true;
+      if (identity?.issuer === undefined && rules === undefined && credential !== "own") return {};
+      const decided = rules?.decide(identity, call.name, ownName);
+      const isDenied = policyIn(permissions.policies, permissions, caller)?.(call.name, ownName) !== true;
       const { issuer, clientId } = identity ?? {};
       return {
         issuer,
@@ -182,22 +166,21 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
         rule: decided?.rule,
       };
     },
-    get reservedFor() {
-      return rules.reservedFor;
-    },
-    apply: (config, compiled) => {
-      byCaller = compiled;
-      const { config: last } = rules;
-      rules = toRules(config, unnamed, isOf);
-      const bound = config.keys.map(({ name }) => name).filter((name) => losesMounts(name, last, config));
-      return [...new Set([...proof.apply(config), ...bound])];
-    },
+    reservedFor: createReservations([...config.servers, ...config.disabled], naming),
   };
+}
+
+/** The callers that must come in anew after an edit of the config; undefined for those without a name. */
+export function findRevoked(before: CallerPolicy, after: CallerPolicy): readonly (string | undefined)[] {
+  const bound = after.config.keys
+    .map(({ name }) => name)
+    .filter((name) => losesMounts(name, before.config, after.config));
+  return [...new Set([...findSignedOut(before.proof, after.proof), ...bound])];
 }
 
 type OfServer = (server: string, separator: string) => Policy;
 
-function toRules(config: GatewayConfig, unnamed: Unnamed, isOf: OfServer): Rules {
+function toPermissions(config: GatewayConfig, unnamed: Unnamed, isOf: OfServer): Permissions {
   const { keys, issuers } = config;
   const general = createGlobs(orAll(config.allow), config.deny);
   const all = new Map<CallerName, Policy>(
@@ -223,23 +206,21 @@ function toRules(config: GatewayConfig, unnamed: Unnamed, isOf: OfServer): Rules
       ];
     }),
   );
-  const reservedFor = createReservations([...config.servers, ...config.disabled], toNaming(config));
-  const credentials = toCredentials(config);
-  return { config, isOpen: isOpen(config), general, prefixes, policies, mounted, reservedFor, credentials };
+  return { isOpen: isOpen(config), general, prefixes, policies, mounted };
 }
 
 function both(one: Policy, other: Policy): Policy {
   return (name, ownName) => one(name, ownName) && other(name, ownName);
 }
 
-function policyAt(rules: Rules, mount: string, caller: string | undefined): Policy | undefined {
-  const policies = rules.mounted.get(mount);
-  return policies && policyIn(policies, rules, caller);
+function policyAt(permissions: Permissions, mount: string, caller: string | undefined): Policy | undefined {
+  const policies = permissions.mounted.get(mount);
+  return policies && policyIn(policies, permissions, caller);
 }
 
 function policyIn(
   policies: Policies,
-  { isOpen: isFree, prefixes }: Rules,
+  { isOpen: isFree, prefixes }: Permissions,
   caller: string | undefined,
 ): Policy | undefined {
   const own = policies.get(isFree ? undefined : caller);
@@ -252,34 +233,31 @@ export function toNaming({ separator }: GatewayConfig): Naming {
   return { separator, maxLength: 64 };
 }
 
-/** Callers of one kind see the same lists. */
-export interface CallerKinds {
+/** What of a caller the lists of some servers depend on. */
+export interface ListVariety {
   /** Which callers have connections of their own to some server, on which they may see other lists than the rest. */
-  owners: "all" | "askable" | "none";
+  readonly owners: "all" | "askable" | "none";
   /** Whether a server may list other things for a caller that declares an extension. */
-  hasVariants: boolean;
+  readonly hasVariants: boolean;
   /** The ids of extensions that the config opened for some server. */
-  opened: readonly string[];
-  readonly of: (caller: CallerInfo) => unknown;
+  readonly opened: readonly string[];
 }
 
-/** Kinds of callers: by their era, what they offer and declare, and by who they are where they have connections of their own. */
-export function createCallerKinds(): CallerKinds {
-  const kinds: CallerKinds = {
-    owners: "none",
-    hasVariants: false,
-    opened: [],
-    of: ({ caller, capabilities, revision, session }) => {
-      const relayable = toRelayable(capabilities, revision);
-      const { key, isLegacy } = relayable;
-      const declares = kinds.hasVariants && capabilities.extensions !== undefined;
-      const declared = declares ? toDeclared(capabilities, kinds.opened).key : "";
-      const isOwn = kinds.owners === "all" || (kinds.owners === "askable" && key !== "");
-      if (isOwn) return session ?? JSON.stringify([caller, isLegacy, key, declared]);
-      return declared === "" ? relayable : JSON.stringify([isLegacy, key, declared]);
-    },
-  };
-  return kinds;
+/**
+ * The kind of a caller: by its era, what it offers and declares, and by who it is where it has connections of its own. Callers of one
+ * kind see the same lists.
+ */
+export function toCallerKind(
+  { caller, capabilities, revision, session }: CallerInfo,
+  { owners, hasVariants, opened }: ListVariety,
+): unknown {
+  const relayable = toRelayable(capabilities, revision);
+  const { key, isLegacy } = relayable;
+  const declared =
+    hasVariants && capabilities.extensions !== undefined ? toDeclared(capabilities, opened).key : "";
+  const isOwn = owners === "all" || (owners === "askable" && key !== "");
+  if (isOwn) return session ?? JSON.stringify([caller, isLegacy, key, declared]);
+  return declared === "" ? relayable : JSON.stringify([isLegacy, key, declared]);
 }
 
 /** Tools of the gateway's own that profiles have; they change nothing. */

@@ -1,7 +1,18 @@
 import { randomUUID } from "node:crypto";
+import { stat } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
 import { recover, type Clock, dateOf } from "@junctor/core/async";
+import { ConfigError } from "@junctor/core/errors";
+import { isModernRevision } from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
-import type { AuditRecord, Middleware } from "@junctor/core/provider";
+import {
+  type AuditRecord,
+  bounded,
+  describeEnd,
+  kindOf,
+  type Middleware,
+  type Operation,
+} from "@junctor/core/provider";
 import { ExhaustedError } from "@junctor/core/schema";
 import { auditLog, redact, limitTime } from "@junctor/server";
 import {
@@ -13,13 +24,11 @@ import {
   type RedactOptions,
   createScrubber,
 } from "@junctor/server/internal";
-import { openSharedAuditFile, type SharedAuditFile } from "../audit/index.ts";
+import { type AuditFileOptions, openSharedAuditFile, type SharedAuditFile } from "../audit/index.ts";
 import { createSharedRateLimit, type SharedRate, type TokenSource } from "../cluster/index.ts";
 import { type GatewayConfig, toRedaction } from "../config/index.ts";
 import { type GatewayLog, hideEverywhere, type HideSecrets } from "../log/index.ts";
 import type { RefusedToken } from "../tokens/index.ts";
-import { logCalls } from "./log-calls.ts";
-import { loadMiddleware } from "./user-middleware.ts";
 
 /** What a config wants done around every call; disposing it closes the audit file. */
 export interface MiddlewareChain extends AsyncDisposable {
@@ -28,6 +37,8 @@ export interface MiddlewareChain extends AsyncDisposable {
   /** The user's middlewares by the paths of their modules. */
   readonly own: ReadonlyMap<string, Middleware>;
   readonly auditFile: SharedAuditFile | undefined;
+  /** Called when the chain takes over from the earlier one: what they have in common follows this one's settings from now on. */
+  takeOver(): void;
   /** Records a token that was refused, where there is an audit. */
   recordRefusal(refused: RefusedToken): void;
   /** What servers say outside of calls and lists, redacted; undefined if it cannot be searched in time. */
@@ -69,7 +80,8 @@ export async function createMiddlewareChain(
     kept?.get(path) ?? (await loadMiddleware(path, file)),
   ];
   const own = await Promise.all(config.middleware.map(load));
-  const auditFile = audit === undefined ? undefined : await openAudit(audit, config, earlier?.auditFile);
+  const auditOptions = audit && toAuditFileOptions(audit, config);
+  const auditFile = auditOptions && (await openAudit(auditOptions, earlier?.auditFile));
   const patterns = config.redact.map(toRedaction);
   const { tokens } = options;
   const rate =
@@ -89,6 +101,9 @@ export async function createMiddlewareChain(
     rateLimit: rate,
     own: new Map(own),
     auditFile,
+    takeOver: () => {
+      if (auditOptions !== undefined) auditFile?.setRetention(auditOptions);
+    },
     recordRefusal: (refused) => {
       const failed = (error: unknown): void =>
         log.error({ error: String(error) }, "a refused token could not be recorded");
@@ -139,16 +154,21 @@ function toRefusalRecord({ reason, token }: RefusedToken, clock: Clock): AuditRe
   };
 }
 
-/** Opens the audit file, or keeps that of the earlier config: its chain of records must not have two ends. */
-async function openAudit(
+function toAuditFileOptions(
   { file, maxBytes, keep, keepDays }: NonNullable<GatewayConfig["audit"]>,
   { keys, issuers }: GatewayConfig,
-  earlier: SharedAuditFile | undefined,
-): Promise<SharedAuditFile> {
+): AuditFileOptions {
   // Where callers have no names there is one caller, who may have the whole space.
   const days = keepDays ?? (keys.length === 0 && issuers.length === 0 ? 0 : undefined);
-  const options = { path: file, ...defined({ maxBytes, keep, keepDays: days }) };
-  return earlier?.path === file ? earlier.retain(options) : openSharedAuditFile(options);
+  return { path: file, ...defined({ maxBytes, keep, keepDays: days }) };
+}
+
+/** Opens the audit file, or keeps that of the earlier config: its chain of records must not have two ends. */
+async function openAudit(
+  options: AuditFileOptions,
+  earlier: SharedAuditFile | undefined,
+): Promise<SharedAuditFile> {
+  return earlier?.path === options.path ? earlier.retain() : openSharedAuditFile(options);
 }
 
 /** Records name the server of a tool, or that a name speaks of; of any other name, the gateway. */
@@ -224,3 +244,71 @@ function timeLimit({ callTimeoutMs, tools = {} }: Limits): readonly Middleware[]
 
 /** A day: longer than any call may take. */
 const longestMs = 24 * 3_600_000;
+
+const hooks = ["filterTools", "beforeCall", "afterCall"] as const;
+
+/**
+ * Loads a user's module: its default export is a middleware or a function that makes one. A module that changed on disk is
+ * loaded again. Throws a `ConfigError` that says what is wrong with it.
+ */
+export async function loadMiddleware(path: string, file: string): Promise<Middleware> {
+  const fail = (message: string, cause?: unknown): ConfigError =>
+    new ConfigError(file, [{ path: "junctor.middleware", message }], { cause });
+  let made: unknown;
+  try {
+    const { mtimeMs } = await stat(path);
+    const url = `${pathToFileURL(path).href}?changed=${mtimeMs}`;
+    const { default: exported } = (await /* the user's */ import(url)) as { readonly default?: unknown };
+    made = typeof exported === "function" ? await (exported as () => unknown)() : exported;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw fail(`${path} cannot be loaded: ${reason}`, error);
+  }
+  if (typeof made !== "object" || made === null)
+    throw fail(`${path} has no middleware: write export default { beforeCall(call) { … } }`);
+  const wrong = hooks.find((hook) => {
+    const value = (made as { readonly [key: string]: unknown })[hook];
+    return value !== undefined && typeof value !== "function";
+  });
+  if (wrong !== undefined) throw fail(`${path}: ${wrong} must be a function`);
+  if (!hooks.some((hook) => (made as { readonly [key: string]: unknown })[hook] !== undefined))
+    throw fail(`${path} has none of the hooks ${hooks.join(", ")}`);
+  return made;
+}
+
+interface LogCallsOptions {
+  readonly log: GatewayLog;
+  readonly clock: Clock;
+  readonly ownerOf: OwnerOf;
+}
+
+/** Logs each call when it has ended, at `debug`. Not to be put around calls where that level is not written: it costs a little. */
+export function logCalls({ log, clock, ownerOf }: LogCallsOptions): Middleware {
+  const startedAt = new WeakMap<Operation, number>();
+  return {
+    beforeCall: (call) => {
+      // An object of this call's own, by which it is known again when it ends.
+      const own = { ...call };
+      startedAt.set(own, clock.now());
+      return own;
+    },
+    afterCall: (call, end, context) => {
+      const now = clock.now();
+      const tool = bounded(call.name);
+      const { outcome, code, delivery } = describeEnd(end, call);
+      const facts = {
+        tool,
+        ...(kindOf(call) === "tool" ? {} : { kind: kindOf(call) }),
+        server: ownerOf(call, context)?.server,
+        caller: context.caller,
+        era: isModernRevision(context.revision) ? "modern" : "legacy",
+        revision: context.revision,
+        outcome,
+        code,
+        delivery,
+        ms: now - (startedAt.get(call) ?? now),
+      };
+      log.debug(facts, `call of ${tool}: ${outcome}`);
+    },
+  };
+}

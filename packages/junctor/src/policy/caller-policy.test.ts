@@ -6,7 +6,7 @@ import { createCallContext } from "../../../core/src/provider/context.ts";
 import type { KeyConfig } from "../config/access-rows.ts";
 import type { GatewayConfig } from "../config/config.ts";
 import { silentLog } from "../log/log.ts";
-import { type Access, createAccess, type Unnamed } from "./access.ts";
+import { type CallerPolicy, createCallerPolicy, type Unnamed } from "./caller-policy.ts";
 
 const source = createSource("github", { tools: toTools("search", "delete") });
 const servers = [source, createSource("files", { tools: toTools("read") })];
@@ -20,7 +20,7 @@ const key = (name: string, text: string, more: Partial<KeyConfig> = {}): KeyConf
   ...more,
 });
 
-function make(config: Partial<GatewayConfig> = {}, unnamed: Unnamed = "refused"): Access {
+function make(config: Partial<GatewayConfig> = {}, unnamed: Unnamed = "refused"): CallerPolicy {
   const whole = {
     keys: [],
     profiles: [],
@@ -33,7 +33,7 @@ function make(config: Partial<GatewayConfig> = {}, unnamed: Unnamed = "refused")
     disabled: [],
     ...config,
   };
-  return createAccess(whole as unknown as GatewayConfig, {
+  return createCallerPolicy(whole as unknown as GatewayConfig, {
     catalog,
     unnamed,
     clock: systemClock,
@@ -42,14 +42,14 @@ function make(config: Partial<GatewayConfig> = {}, unnamed: Unnamed = "refused")
   });
 }
 
-const toolsOf = (access: Access, caller?: string): readonly string[] =>
-  access.viewFor(createCallContext({ caller })).tools.map(({ name }) => name);
+const toolsOf = (policy: CallerPolicy, caller?: string): readonly string[] =>
+  policy.viewFor(createCallContext({ caller })).tools.map(({ name }) => name);
 
 const everything = ["github__search", "github__delete", "files__read"];
 
 describe("without keys", () => {
   test("everybody may come in and use what is allowed for all", () => {
-    expect(make().authenticate).toBeUndefined();
+    expect(make().isOpen).toBe(true);
     expect(toolsOf(make())).toEqual(everything);
     expect(toolsOf(make({ allow: ["github__*"], deny: ["*delete"] }))).toEqual(["github__search"]);
   });
@@ -60,12 +60,12 @@ describe("without keys", () => {
 });
 
 describe("with keys", () => {
-  const access = make({
+  const policy = make({
     keys: [key("ann", "key of ann", { deny: ["files__*"] }), key("bob", "b0b", { allow: ["files__*"] })],
     deny: ["*delete"],
   });
   const authenticate = (header: string | undefined): unknown =>
-    access.authenticate?.((name) => (name === "authorization" ? header : undefined));
+    policy.proof.authenticate((name) => (name === "authorization" ? header : undefined));
 
   test.each([
     ["Bearer b0b", "bob"],
@@ -89,12 +89,12 @@ describe("with keys", () => {
   });
 
   test("each sees what both the config and the key allow", () => {
-    expect(toolsOf(access, "ann")).toEqual(["github__search"]);
-    expect(toolsOf(access, "bob")).toEqual(["files__read"]);
+    expect(toolsOf(policy, "ann")).toEqual(["github__search"]);
+    expect(toolsOf(policy, "bob")).toEqual(["files__read"]);
   });
 
   test("what is not for a key cannot be found by it either", () => {
-    const view = access.viewFor(createCallContext({ caller: "bob" }));
+    const view = policy.viewFor(createCallContext({ caller: "bob" }));
     expect(view.toolClaims.get("files__read")?.server).toBe("files");
     expect(view.toolClaims.get("github__search")).toBeUndefined();
     expect(view.toolClaims.get("github__delete")).toBeUndefined();
@@ -103,7 +103,7 @@ describe("with keys", () => {
   test.each(["carol", "", "__proto__", "constructor", undefined])(
     "whose key is gone, %j, sees nothing",
     (caller) => {
-      expect(toolsOf(access, caller)).toEqual([]);
+      expect(toolsOf(policy, caller)).toEqual([]);
     },
   );
 
@@ -116,13 +116,13 @@ describe("with keys", () => {
 
 describe("views", () => {
   test("are the same for a caller as long as nothing changed", () => {
-    const access = make({ keys: [key("ann", "a"), key("bob", "b")] });
-    const first = access.viewFor(createCallContext({ caller: "ann" }));
-    expect(access.viewFor(createCallContext({ caller: "ann" }))).toBe(first);
-    expect(access.viewFor(createCallContext({ caller: "nobody" })).tools).toEqual([]);
+    const policy = make({ keys: [key("ann", "a"), key("bob", "b")] });
+    const first = policy.viewFor(createCallContext({ caller: "ann" }));
+    expect(policy.viewFor(createCallContext({ caller: "ann" }))).toBe(first);
+    expect(policy.viewFor(createCallContext({ caller: "nobody" })).tools).toEqual([]);
     source.listed = toListed({ tools: toTools("new") });
     catalog.outdated();
-    expect(access.viewFor(createCallContext({ caller: "ann" })).tools.map(({ name }) => name)).toContain(
+    expect(policy.viewFor(createCallContext({ caller: "ann" })).tools.map(({ name }) => name)).toContain(
       "github__new",
     );
   });

@@ -6,7 +6,7 @@ import type { OwnerOf } from "../../../server/src/middleware/audit-log.ts";
 import { createRegistry } from "../../../server/src/registry/registry.ts";
 import { silentLog } from "../log/log.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { logCalls } from "./log-calls.ts";
+import { logCalls } from "./chain.ts";
 
 test("a call that is answered at once is logged at once, and answered without a promise", () => {
   const lines: [object, string][] = [];

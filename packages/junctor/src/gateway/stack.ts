@@ -1,0 +1,180 @@
+import { allowAll, anyone, createComposition, type UriNames, type View } from "@junctor/core/compose";
+import { NotFoundError } from "@junctor/core/errors";
+import { type Extensions, extensionIds, methods } from "@junctor/core/mcp";
+import { type CallerInfo, type Provider, withMiddleware } from "@junctor/core/provider";
+import { abandonedCall, notParked, isParkedState } from "../bridge/index.ts";
+import { withOwnNames } from "../catalog/index.ts";
+import { isOpen, type ProfileConfig } from "../config/index.ts";
+import {
+  type CapOf,
+  type BudgetOptions,
+  readResultName,
+  type ServerOf,
+  toCapOf,
+  withBudget,
+  withProfile,
+  withSearch,
+} from "../context/index.ts";
+import { hideInData } from "../log/index.ts";
+import { withOpenedMethods } from "../policy/index.ts";
+import { offeredExtensions } from "../servers/index.ts";
+import type { Generation } from "./generation.ts";
+import { isKnownIn, noteList } from "./list-notes.ts";
+import type { Runtime } from "./runtime.ts";
+import { createWaitingLog } from "./server-log.ts";
+
+/** A way in to the servers of a gateway: all of them, a profile, or one server under its own names. */
+export type Entrance =
+  | { readonly kind: "all"; readonly name?: undefined }
+  | { readonly kind: "profile"; readonly name: string; readonly profile: ProfileConfig }
+  | { readonly kind: "server"; readonly name: string };
+
+/** What an entrance is made with. */
+interface StackParts extends Omit<Generation, "entrances" | "readers"> {
+  readonly runtime: Runtime;
+  /** The rest of long results. */
+  readonly results: Pick<BudgetOptions, "kept" | "elsewhere">;
+}
+
+type Layer = (inner: Provider) => Provider;
+
+/** The provider of an entrance, outermost layer first. Read it as the way of a call; lists and results come back the same way. */
+export function createStack(entrance: Entrance, parts: StackParts): Provider {
+  const profile = entrance.kind === "profile" ? entrance.profile : undefined;
+  const viewFor = entrance.name === undefined ? parts.policy.viewFor : parts.policy.viewAt(entrance.name);
+  return stack(
+    profile !== undefined && profile.tools !== "all" && search(profile, viewFor, parts), // finds by the profile's names
+    entrance.kind === "server" && ownNames(entrance.name, viewFor, parts),
+    caps(entrance, parts), // those of the profile, then those of servers
+    profile !== undefined && profileNames(profile),
+    middleware(parts), // names of the gateway from here on: logs, audit, rate, time, the user's, redaction
+    (inner) => withOpenedMethods(inner, { servers: () => parts.runtime.fleet.servers, viewFor }),
+    catalog(viewFor, parts), // rules, keys and profiles are its view: what a caller may not use is not there
+  );
+}
+
+/** Puts layers around the last one; a layer that is false is left out. */
+function stack(...layers: readonly [...(Layer | false)[], Provider]): Provider {
+  const innermost = layers.at(-1) as Provider;
+  const around = layers.slice(0, -1) as readonly (Layer | false)[];
+  return around.reduceRight<Provider>((inner, layer) => (layer === false ? inner : layer(inner)), innermost);
+}
+
+/** The middleware, also around tools that a layer outside of it brings. */
+function middleware({ chain }: StackParts): Layer {
+  return (inner) => withMiddleware(inner, chain.middlewares);
+}
+
+function catalog(viewFor: (caller: CallerInfo) => View, parts: StackParts): Provider {
+  const { config, naming, pins, runtime } = parts;
+  const { fleet, clock, describeFailure, hide } = runtime;
+  return createComposition({
+    catalog: runtime.catalog,
+    viewFor,
+    triesAll: false,
+    onChange: runtime.changes.onChange,
+    onWaiting: createWaitingLog(runtime.log),
+    offers: (caller) => ({
+      serves: (method) => methods.has(method),
+      extensions: { ...offeredExtensions(fleet.servers, viewFor(caller)), ...ownExtensions },
+    }),
+    // Each key may see something else, so no list is for a cache that serves others.
+    limitHints: (hints = { ttlMs: 0, cacheScope: "private" }) =>
+      isOpen(config) ? hints : { ...hints, cacheScope: "private" },
+    describeList: (part, view) => {
+      const sources = {
+        servers: fleet.servers,
+        disabled: config.disabled,
+        naming,
+        clock,
+        pins,
+        describeFailure,
+      };
+      return hideInData(noteList(part, view, sources), hide);
+    },
+    toMissing: (what, id, round) =>
+      isParkedState(round?.state)
+        ? abandonedCall(round.state.server, notParked)
+        : new NotFoundError(what, id),
+  });
+}
+
+/** The extensions that a gateway has itself, whatever its servers have. */
+const ownExtensions: Extensions = {
+  [extensionIds.tasks]: {},
+  [extensionIds.skills]: { directoryRead: true },
+};
+
+function profileNames({ rename, pin }: ProfileConfig): Layer {
+  return (inner) => withProfile(inner, { rename, pin });
+}
+
+function ownNames(server: string, viewFor: (caller: CallerInfo) => View, { runtime }: StackParts): Layer {
+  const uris = (): UriNames | undefined => runtime.catalog.snapshotFor(anyone).uris.get(server);
+  return (inner) => withOwnNames(inner, { viewFor, uris });
+}
+
+/** Cuts long results. What a profile says of a tool counts before what the settings of its server say. */
+function caps(entrance: Entrance, parts: StackParts): Layer | false {
+  const maxResultTokens = capsOf(entrance, parts);
+  if (maxResultTokens === undefined) return false;
+  const { results } = parts;
+  const profile = entrance.name === undefined ? {} : { profile: entrance.name };
+  return (inner) => withBudget(inner, { maxResultTokens, ...results, ...profile, own: middleware(parts) });
+}
+
+/** The cap of each tool by the name that it has here; undefined where no tool has one. */
+function capsOf(entrance: Entrance, { config, runtime }: StackParts): CapOf | undefined {
+  const { maxResultTokens, rename = {} } = entrance.kind === "profile" ? entrance.profile : {};
+  const ofProfile = maxResultTokens === undefined ? undefined : toCapOf(maxResultTokens);
+  const ofServers = new Map(
+    config.servers.flatMap(({ name, maxResultTokens: caps }) =>
+      caps === undefined ? [] : [[name, toCapOf(caps)] as const],
+    ),
+  );
+  if (ofProfile === undefined && ofServers.size === 0) return undefined;
+  const publicNames = invert(rename);
+  return (name) => {
+    const tool = publicNames.get(name) ?? name;
+    const cap = ofProfile?.(tool);
+    if (cap !== undefined) return cap;
+    const claim = runtime.catalog.viewFor(anyone, allowAll).toolClaims.get(tool);
+    return claim && ofServers.get(claim.server)?.(claim.ownName);
+  };
+}
+
+/** Finds tools by a search, for models that cannot hold all of them. */
+function search(profile: ProfileConfig, viewFor: (caller: CallerInfo) => View, parts: StackParts): Layer {
+  const { pin, tools, budget } = profile;
+  const { servers } = parts.config;
+  const trusted = new Set(servers.filter(({ trustHints }) => trustHints).map(({ name }) => name));
+  return (inner) =>
+    withSearch(inner, {
+      tools: tools === "auto" ? "auto" : "search",
+      budget,
+      pin: capsOf({ kind: "profile", name: profile.name, profile }, parts) ? [...pin, readResultName] : pin,
+      serverOf: createServerOf(profile, parts),
+      serversFor: (caller) => {
+        const view = viewFor(caller);
+        return servers.filter((each) => isKnownIn(view, each, parts.naming)).map(({ name }) => name);
+      },
+      trustsHints: (server) => trusted.has(server),
+      hasReadTool: () => trusted.size > 0,
+      own: middleware(parts),
+    });
+}
+
+/** Finds the server of a tool by the catalog of the caller: servers may list other tools for each. Tools of no server are the gateway's. */
+function createServerOf({ rename }: ProfileConfig, { runtime }: StackParts): ServerOf {
+  const publicNames = invert(rename);
+  return ({ name }, caller) => {
+    const listed = publicNames.get(name) ?? name;
+    const claim = runtime.catalog.viewFor(caller, allowAll).toolClaims.get(listed);
+    if (claim !== undefined) return { server: claim.server, ownName: name === listed ? claim.ownName : name };
+    return { server: "gateway", ownName: name };
+  };
+}
+
+function invert(names: { readonly [name: string]: string }): ReadonlyMap<string, string> {
+  return new Map(Object.entries(names).map(([old, name]) => [name, old]));
+}
