@@ -46,6 +46,18 @@ export function explainAccess(
     if (allow.length > 0 && !allow.some((each) => createGlob(each)(name)))
       return denied(`${path}.allow`, "it allows other names only");
   }
+  if (key?.profiles === undefined) return explainByRules(config, rules, caller, name, ownName);
+  return explainAtProfiles(config, rules, { caller, profiles: key.profiles, name, ownName });
+}
+
+/** What the rules for one place say. */
+function explainByRules(
+  config: GatewayConfig,
+  rules: CallerRules | undefined,
+  caller: Caller,
+  name: string,
+  ownName: string | undefined,
+): Explanation {
   const decided = rules?.decide(caller, name, ownName);
   const setting = decided?.rule === undefined ? undefined : `junctor.${decided.rule}`;
   const scopes = decided?.scopes ?? [];
@@ -64,6 +76,45 @@ export function explainAccess(
         scopes,
       };
   }
+}
+
+interface LimitedCaller {
+  readonly caller: Caller;
+  /** The profiles that its key is limited to. */
+  readonly profiles: readonly string[];
+  readonly name: string;
+  readonly ownName: string | undefined;
+}
+
+/** What holds for a key that is limited to some profiles: where it may use the thing, if anywhere. */
+function explainAtProfiles(
+  config: GatewayConfig,
+  rules: CallerRules | undefined,
+  { caller, profiles, name, ownName }: LimitedCaller,
+): Explanation {
+  const setting = `junctor.keys.${caller.name}.profiles`;
+  const having = config.profiles.filter(
+    (profile) =>
+      profiles.includes(profile.name) &&
+      createGlobs(profile.allow.length === 0 ? undefined : profile.allow, profile.deny)(name, ownName),
+  );
+  const [first, ...others] = having.map((profile) => ({
+    path: `/mcp/${profile.name}`,
+    explained: explainByRules(config, rules?.at(profile.name), caller, name, ownName),
+  }));
+  if (first === undefined) {
+    const paths = profiles.map((profile) => `/mcp/${profile}`).join(" and ");
+    return denied(setting, `the key is limited to ${paths}, where this is not`);
+  }
+  const usable = [first, ...others].filter(({ explained }) => explained.decision !== "deny");
+  const { explained } = usable[0] ?? first;
+  if (usable.length === 0) return explained;
+  const paths = usable.map(({ path }) => path).join(" and ");
+  return {
+    ...explained,
+    setting: explained.setting ?? setting,
+    reason: `${explained.reason}, but only at ${paths}`,
+  };
 }
 
 /** The keys of the config, for a person who misspelt one. */
