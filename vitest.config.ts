@@ -5,7 +5,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { sourceAlias } from "./scripts/source-alias.mjs";
 
 // Tests of the source itself, which take a second each.
-const ofSource = ["doors", "errors", "exports", "option-keys", "reference"].map(
+const ofSource = ["doors", "errors", "exports", "invocation", "option-keys", "reference"].map(
   (name) => `test/${name}.test.ts`,
 );
 const unit = "packages/*/src/**/*.test.ts";

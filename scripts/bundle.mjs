@@ -50,8 +50,11 @@ const source = sourceOf("junctor");
 const entries = ["index.ts", "testing/index.ts", "cli/main.ts"];
 const isEntry = (id) => entries.some((file) => id === join(source, file));
 const isOfCli = (id) => id.startsWith(join(source, "cli", sep));
-const ofFront = ["cli/running/attach.ts", "cli/version.ts"].map((file) => join(source, file));
-const isOfFront = (id) => id.startsWith(join(source, "attach", sep)) || ofFront.includes(id);
+const ofFront = ["cli/running/attach.ts", "cli/terminal/commands.ts", "cli/version.ts"].map((file) =>
+  join(source, file),
+);
+const isOfFront = (id) =>
+  ["attach", "invocation"].some((room) => id.startsWith(join(source, room, sep))) || ofFront.includes(id);
 /** What `using` becomes, which older versions of Node do not know. */
 const isHelper = (id) => id.startsWith("\0");
 await bundle("junctor", {

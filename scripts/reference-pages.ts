@@ -7,6 +7,15 @@ import { gatewayRows } from "../packages/junctor/src/config/gateway-rows.ts";
 import type { Row, Rows } from "../packages/junctor/src/config/rows.ts";
 import { createConfigSchema } from "../packages/junctor/src/config/schema.ts";
 import { oauthRows, sandboxRows, serverRows } from "../packages/junctor/src/config/server-rows.ts";
+import {
+  type CommandName,
+  commandNames,
+  commonFlags,
+  type FlagRow,
+  flagsOf,
+  rowOf,
+} from "../packages/junctor/src/cli/terminal/commands.ts";
+import { invocation } from "../packages/junctor/src/invocation/index.ts";
 
 const errorsHead = `<!-- Made by scripts/reference.mjs from packages/core/src/errors/table.ts. Change that, then run the script. -->
 
@@ -130,8 +139,62 @@ function fillTables(text: string): string {
 
 const configPage = fileURLToPath(new URL("../docs/reference/config.md", import.meta.url));
 
+const cliHead = `<!-- Made by scripts/reference.mjs from packages/junctor/src/cli/terminal/commands.ts. Change that, then run the script. -->
+
+# Commands
+
+On this page write \`${invocation}\` for \`junctor\` where \`junctor\` is not in the PATH. \`junctor COMMAND --help\` prints what stands here of a
+command, and \`junctor call TOOL --help\` what a tool takes. \`junctor completion\` prints what completes commands, flags, servers and tools in a shell.
+
+The exit code is 0 when the command did its work, 1 when it did and the result is a failure, 2 for a command line or a config that cannot be
+used, 3 when a server could not be reached, and 128 and the number of the signal when it was interrupted (130 for Ctrl-C). The result alone is
+written to the standard output; everything else goes to the standard error stream.
+`;
+
+function describeCommands(): string {
+  const groups = [...new Set(commandNames.map((name) => rowOf(name)?.group ?? ""))];
+  const sections = groups.map((group) => {
+    const names = commandNames.filter((name) => rowOf(name)?.group === group);
+    return [`## ${group}`, "", ...names.map(describeCommand)].join("\n");
+  });
+  return `${cliHead}\n${sections.join("\n")}`;
+}
+
+function describeCommand(name: CommandName): string {
+  const row = rowOf(name);
+  if (row === undefined) throw new Error(`there is no command ${name}`);
+  const { summary, operands, takesCommand, examples, failure } = row;
+  const usage = ["junctor", name, operands, "[flags]", takesCommand ? "[-- COMMAND ARGS…]" : undefined];
+  const flags = Object.entries(flagsOf(row)).filter(([flag]) => !Object.hasOwn(commonFlags, flag));
+  return [
+    `### ${name}`,
+    "",
+    summary,
+    "",
+    "```text",
+    usage.filter((word) => word !== undefined).join(" "),
+    "```",
+    "",
+    ...(flags.length === 0 ? [] : ["| flag | |", "|---|---|", ...flags.map(describeFlag), ""]),
+    "```text",
+    ...examples.map((example) => {
+      const [line = "", text] = example.split(/ {2,}/);
+      return text === undefined ? `junctor ${line}` : `junctor ${line}  # ${text}`;
+    }),
+    "```",
+    "",
+    ...(failure === undefined ? [] : [`Exit code 1: ${failure}.`, ""]),
+  ].join("\n");
+}
+
+function describeFlag([name, { value, short, help }]: readonly [string, FlagRow]): string {
+  const flag = `${short === undefined ? "" : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`;
+  return `| \`${flag.replaceAll("|", "\\|")}\` | ${help.replaceAll("|", "\\|")} |`;
+}
+
 /** The reference pages that are derived from tables in the source: what each must be. `scripts/reference.mjs` writes them. */
 export const pages: { readonly [file: string]: string } = {
+  "docs/reference/cli.md": describeCommands(),
   "docs/reference/errors.md": describeErrors(await loadErrorEntries()),
   "docs/reference/config.md": fillTables(readFileSync(configPage, "utf8")),
   "packages/junctor/junctor.schema.json": `${JSON.stringify(createConfigSchema(), undefined, 2)}\n`,

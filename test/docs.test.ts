@@ -13,8 +13,8 @@ import { tmpdir } from "node:os";
 import { join, posix } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { findExposed } from "../packages/junctor/src/cli/config/config-place.ts";
-import { invocation } from "../packages/junctor/src/cli/terminal/invocation.ts";
 import { parseConfig } from "../packages/junctor/src/config/parse-config.ts";
+import { invocation } from "../packages/junctor/src/invocation/index.ts";
 // @ts-expect-error -- it is JavaScript, for scripts too
 import { toHeadingId } from "../scripts/heading-id.mjs";
 import { published, root } from "./source-graph.ts";

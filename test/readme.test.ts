@@ -14,7 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { invocation } from "../packages/junctor/src/cli/terminal/invocation.ts";
+import { invocation } from "../packages/junctor/src/invocation/index.ts";
 import { root } from "./source-graph.ts";
 import { type CodeBlock, parseCodeBlocks } from "./support/markdown.ts";
 import { installPacked } from "./support/packed-project.ts";

@@ -21,6 +21,7 @@ import {
 } from "@junctor/core/provider";
 import { connectTool } from "../catalog/index.ts";
 import type { ServerConfig } from "../config/index.ts";
+import { junctor } from "../invocation/index.ts";
 import { offersAll, type Upstream } from "../upstream/index.ts";
 import type { Account } from "./account.ts";
 import type { Accounts } from "./accounts.ts";
@@ -158,7 +159,7 @@ function noPage(server: string, caller: string | undefined, { origin }: Links): 
     origin === undefined
       ? `the gateway does not know its own address: its operator sets "http": { "publicUrl": … }`
       : `its callers have no names here: its operator gives them keys, or names an issuer`;
-  const advice = caller === undefined && origin === undefined ? `; junctor login ${server}` : "";
+  const advice = caller === undefined && origin === undefined ? `; ${junctor("login")} ${server}` : "";
   const text = `${server} works with an account of each caller, and none can be connected: ${why}${advice}.`;
   return new UpstreamError("unavailable", text, { server, delivery: "not_sent" });
 }

@@ -6,6 +6,7 @@ import { dirname, extname, join, relative, sep } from "node:path";
 import { isLoopback } from "@junctor/core/channel";
 import { BindError } from "@junctor/core/errors";
 import { limitConnections, toTimeouts, createGuard, NodeRequest } from "@junctor/server/internal";
+import { junctor } from "../invocation/index.ts";
 import type { AdminSource } from "./admin-source.ts";
 import { EventHub } from "./event-hub.ts";
 import { readinessOf } from "./reports.ts";
@@ -96,7 +97,7 @@ export async function listenAdmin(options: AdminOptions): Promise<AdminListener>
       await listenSocket(server, socket);
       servers.push(server);
     } catch (error) {
-      onWarning(`junctor status, logs and restart cannot reach this gateway: ${socket}`, error);
+      onWarning(`${junctor("status")}, logs and restart cannot reach this gateway: ${socket}`, error);
     }
   }
   const close = async (): Promise<void> => {

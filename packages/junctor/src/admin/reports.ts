@@ -2,6 +2,7 @@ import type { Clock } from "@junctor/core/async";
 import { type Collision, describeCollision } from "@junctor/core/compose";
 import { defined } from "@junctor/core/options";
 import type { ServerFacts } from "../gateway/index.ts";
+import { junctor } from "../invocation/index.ts";
 import type { ServerStatus } from "../servers/index.ts";
 import { type CallRecord, idOf, nameOf, stepsOf, maxRecorded } from "../telemetry/index.ts";
 import type { AdminSource } from "./admin-source.ts";
@@ -278,7 +279,7 @@ export function reportProblems(source: AdminSource): Problems {
       add(
         "warning",
         `${server}: ${part} ${name}`,
-        `it is ${why} and not approved${isHeldBack ? ", so callers cannot use it" : ""}; junctor trust approves it`,
+        `it is ${why} and not approved${isHeldBack ? ", so callers cannot use it" : ""}; ${junctor("trust")} approves it`,
       );
   }
   for (const { key, advice } of gateway.controls.collisions())

@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Duplex } from "node:stream";
+import { junctor } from "../invocation/index.ts";
 
 /** The versions of what a front and a daemon say to each other before and beside MCP: this one and the one before it. */
 export const spoken: Versions = { newest: 1, oldest: 1 };
@@ -143,7 +144,7 @@ export async function greetFront(
   };
   const version = pickVersion(versions, { newest: Number(first.junctor), oldest: Number(first.oldest) });
   if (version === undefined) {
-    const text = `the daemon (junctor ${build}) speaks versions ${versions.oldest} to ${versions.newest}, and the front ${String(first.oldest)} to ${String(first.junctor)}: run "junctor restart"`;
+    const text = `the daemon (junctor ${build}) speaks versions ${versions.oldest} to ${versions.newest}, and the front ${String(first.oldest)} to ${String(first.junctor)}: run "${junctor("restart")}"`;
     write(stream, { refused: text });
     throw new HelloError("version", text);
   }

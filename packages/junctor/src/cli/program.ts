@@ -1,22 +1,30 @@
 import { nearest } from "@junctor/core/options";
+import { junctor } from "../invocation/index.ts";
 import {
-  type Command,
+  type CommandName,
   commonFlags,
   describeCommand,
   describeProgram,
-  parseCommandLine,
-  type Parsed,
-  parseInfoFlag,
-  UsageError,
-  toComplaint,
+  guessCommand,
+  type InnerCommandName,
   hideEnvironment,
   note,
+  parseCommandLine,
+  parseInfoFlag,
+  type ParsedOf,
   print,
+  rowOf,
+  type Run,
+  runCommand,
+  toComplaint,
+  UsageError,
 } from "./terminal/index.ts";
 import { readVersion } from "./version.ts";
 
-/** Loaded when they are wanted: `junctor serve --stdio` starts in half the time without the client, and is started often. */
-export const commands: { readonly [name: string]: () => Promise<Command> } = {
+type Loads = { readonly [Name in CommandName | InnerCommandName]: () => Promise<Run<Name>> };
+
+/** What each command does. Loaded when it is wanted: `junctor serve --stdio` starts in half the time without the client, and is started often. */
+const loads: Loads = {
   serve: async () => (await import("./serve/serve.ts")).serve,
   attach: async () => (await import("./running/attach.ts")).attach,
   daemon: async () => (await import("./running/daemon.ts")).daemon,
@@ -51,98 +59,38 @@ export const commands: { readonly [name: string]: () => Promise<Command> } = {
   disable: async () => (await import("./clients/server-entries.ts")).disable,
   stop: async () => (await import("./running/stop.ts")).stop,
   completion: async () => (await import("./clients/completion.ts")).completion,
-};
-
-/** The help of the whole program: every command once, those for every day first. */
-export const groups: { readonly [title: string]: { readonly [names: string]: string } } = {
-  "Every day": {
-    serve: "serve all servers of a config at one URL, with a page",
-    check: "start every server of a config; say what is wrong",
-    "tools, call": "list the tools of a server or a config; call one",
-    "status, open": "show how the servers that run are; open the page",
-    "install, uninstall": "put Junctor into Claude, Cursor and other clients",
-  },
-  "Your config": {
-    "add, remove": "add a server by its command or URL; take one out",
-    "enable, disable": "switch a server on or off, and keep its entry",
-    "import, clients": "copy the servers of a client; list all clients",
-    config: "show a config as understood; its schema for editors",
-    "trust, why": "approve what servers offer; say who may use a tool",
-  },
-  "One server": {
-    "resources, prompts": "list the resources or prompts, and read one",
-    skills: "list the skills, and read one",
-    "task, cost": "return to a long call; what tools cost a model",
-    "login, logout, logins": "sign in to servers that want OAuth",
-  },
-  "What runs": {
-    "logs, restart": "read the log; start one server again",
-    "reload, stop": "take an edited config; end the daemon",
-    "attach, daemon": "one process of each server for all clients",
-    service: "start the daemon when you log in",
-    "audit, completion": "check an audit file; complete words in your shell",
-  },
-};
-
-/** What people write for a command that is called otherwise here. */
-const guesses: { readonly [command: string]: string } = {
-  serve: "start run up gateway proxy server host listen dev launch",
-  open: "ui dashboard page admin web gui browser browse view console",
-  tools: "list ls show get inspect inspector",
-  status: "ps info health top servers state running",
-  check: "test validate verify doctor lint diagnose ping",
-  call: "exec execute invoke use try",
-  logs: "tail journal",
-  install: "init setup configure config onboard",
-  add: "new create register connect",
-  remove: "rm delete del unregister",
-  login: "auth signin sign-in authenticate authorize",
-  logout: "signout sign-out",
-  restart: "reboot",
-  reload: "refresh",
-  stop: "kill quit down shutdown exit end",
-};
-
-/** Commands for our own processes; the help does not name them. */
-const innerCommands: typeof commands = {
+  explain: async () => (await import("./check/explain.ts")).explain,
   "serve-worker": async () => (await import("./serve/serve-worker.ts")).serveWorker,
   "renew-login": async () => (await import("./login/renew-login.ts")).renewLogin,
 };
 
 async function main(args: readonly string[]): Promise<number> {
   const [word = "help", ...rest] = args;
-  if (word === "complete") return (await import("./clients/complete.ts")).complete(rest, commands);
+  if (word === "complete") return (await import("./clients/complete.ts")).complete(rest);
   const info = parseInfoFlag(args);
   if (info === "version" || word === "version") return say(`${readVersion()}\n`);
-  if (info === "help") return say((await describeOperand(word, rest)) ?? (await describeFirst(args)));
-  if (word === "help") return say(await describeTopic(rest[0]));
+  if (info === "help") return say((await describeOperand(word, rest)) ?? describeFirst(args));
+  if (word === "help") return say(describeTopic(rest[0]));
   if (word.startsWith("-")) throw new UsageError(misplacedFlag(word, rest));
-  const command = await loadCommand(word);
+  if (!Object.hasOwn(loads, word)) throw new UsageError(unknownCommand(word));
+  const run = await loads[word as keyof Loads]();
   const seen = hideEnvironment();
   if (seen !== undefined && word === "serve")
     await note(`junctor: warning: servers can read the variables of this process: ${seen}\n`);
-  return command.run(parseCommandLine(rest, command));
+  return runCommand(word, run, rest);
 }
 
-async function loadCommand(word: string): Promise<Command> {
-  const all = { ...commands, ...innerCommands };
-  const load = Object.hasOwn(all, word) ? all[word] : undefined;
-  if (load === undefined) throw new UsageError(unknownCommand(word));
-  return load();
-}
-
-/** The help for what a command line names, such as a tool; undefined where it names nothing or cannot be understood. */
+/** The help for the tool that `call` names; undefined where it names none or cannot be understood. */
 async function describeOperand(word: string, rest: readonly string[]): Promise<string | undefined> {
-  const command = Object.hasOwn(commands, word) ? await loadCommand(word) : undefined;
-  if (command?.describe === undefined) return undefined;
-  let parsed: Parsed;
+  if (word !== "call") return undefined;
+  let parsed: ParsedOf<"call">;
   try {
-    parsed = parseCommandLine(rest, command);
+    parsed = parseCommandLine(rest, word) as ParsedOf<"call">;
   } catch {
     return undefined;
   }
   try {
-    return await command.describe(parsed);
+    return await (await import("./call/call.ts")).describeCall(parsed);
   } catch (error) {
     // People who ask for help get some, also where a server cannot be asked.
     await note(toComplaint(error).text);
@@ -151,19 +99,19 @@ async function describeOperand(word: string, rest: readonly string[]): Promise<s
 }
 
 /** The help of the first command that is named, wherever that is; else of the whole program. */
-function describeFirst(args: readonly string[]): Promise<string> {
-  return describeTopic(args.find((word) => Object.hasOwn(commands, word)));
+function describeFirst(args: readonly string[]): string {
+  return describeTopic(args.find((word) => rowOf(word) !== undefined));
 }
 
-async function describeTopic(name: string | undefined): Promise<string> {
-  if (name !== undefined && name !== "help") return describeCommand(await loadCommand(name));
-  return describeProgram(groups);
+function describeTopic(name: string | undefined): string {
+  if (name === undefined || name === "help") return describeProgram();
+  if (rowOf(name) === undefined) throw new UsageError(unknownCommand(name));
+  return describeCommand(name);
 }
 
 function unknownCommand(word: string): string {
-  const guessed = Object.keys(guesses).find((name) => guesses[name]?.split(" ").includes(word.toLowerCase()));
-  const meant = guessed ?? nearest(word, [...Object.keys(commands), "help"]);
-  const hint = meant === undefined ? "junctor help lists them" : `did you mean junctor ${meant}?`;
+  const meant = guessCommand(word);
+  const hint = meant === undefined ? `${junctor("help")} lists them` : `did you mean ${junctor(meant)}?`;
   return `there is no command ${JSON.stringify(word)}; ${hint}`;
 }
 
@@ -172,8 +120,8 @@ function misplacedFlag(word: string, rest: readonly string[]): string {
   const flags = Object.keys(commonFlags).map((flag) => `--${flag}`);
   const meant = nearest(word.replace(/=.*$/s, ""), flags);
   if (meant !== undefined) return `unknown flag ${word}; did you mean ${meant}?`;
-  const command = rest.find((other) => Object.hasOwn(commands, other)) ?? "COMMAND";
-  return `the command comes before its flags: junctor ${command} ${word}; junctor help lists the commands`;
+  const command = rest.find((other) => rowOf(other) !== undefined) ?? "COMMAND";
+  return `the command comes before its flags: ${junctor(`${command} ${word}`)}; ${junctor("help")} lists the commands`;
 }
 
 async function say(text: string): Promise<number> {

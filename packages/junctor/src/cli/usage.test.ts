@@ -2,13 +2,11 @@ import { describe, expect, test } from "vitest";
 import { call } from "./call/call.ts";
 import { parseTarget } from "./call/target.ts";
 import { tools } from "./call/tools.ts";
-import { type Command, describeCommand, parseCommandLine, UsageError } from "./terminal/command.ts";
-
-const commands: { readonly [name: string]: Command } = { tools, call };
+import { describeCommand, parseCommandLine, runCommand, UsageError } from "./terminal/command.ts";
+import type { ParsedOf } from "./terminal/commands.ts";
 
 async function run([name = "", ...args]: readonly string[]): Promise<number> {
-  const command = commands[name] ?? tools;
-  return command.run(parseCommandLine(args, command));
+  return runCommand(name, name === "call" ? call : tools, args);
 }
 
 describe("a command line that makes no sense is refused with what to write instead", () => {
@@ -82,8 +80,8 @@ describe("a command line that makes no sense is refused with what to write inste
 
 describe("the server a command line means", () => {
   const destinationOf = (...args: readonly string[]): ReturnType<typeof parseTarget> => {
-    const parsed = parseCommandLine(args, call);
-    return parseTarget(parsed, parsed.valueOf("server"));
+    const parsed = parseCommandLine(args, "call") as ParsedOf<"call">;
+    return parseTarget(parsed, parsed.flags.server);
   };
 
   test("is the one of npm start, unless another is named", () => {
@@ -112,9 +110,9 @@ describe("the server a command line means", () => {
   });
 });
 
-test.each([tools, call])("the help of $name has its flags and examples", (command) => {
-  const help = describeCommand(command);
-  expect(help).toMatch(new RegExp(`^Usage: junctor ${command.name} .*\\[-- COMMAND ARGS…\\]\n`));
+test.each(["tools", "call"])("the help of %s has its flags and examples", (name) => {
+  const help = describeCommand(name);
+  expect(help).toMatch(new RegExp(`^Usage: junctor ${name} .*\\[-- COMMAND ARGS…\\]\n`));
   for (const flag of ["--json", "--server URL", "--header NAME:VALUE", "-h, --help"])
     expect(help).toContain(flag);
   expect(help).toContain("Examples:\n  junctor ");

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { describeCommand } from "@junctor/client/internal";
+import { junctor } from "../invocation/index.ts";
 import { allSecrets, createHide, hideInData, joinSecrets } from "../log/index.ts";
 import { isOpen } from "./config-access.ts";
 import type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
@@ -56,7 +57,7 @@ export function toAgreedPart(
   };
 }
 
-const waits = 'it is new in the config and waits for you: run "junctor reload"';
+const waits = `it is new in the config and waits for you: run "${junctor("reload")}"`;
 
 /** What the config says of a server, with what comes of its entry. */
 const ofServer: Rows = { ...launchRows, ...serverRows };

@@ -9,6 +9,7 @@ import {
   type Introduction,
   type RunPlace,
 } from "../attach/index.ts";
+import { junctor } from "../invocation/index.ts";
 import type { GatewayLog } from "../log/index.ts";
 import type { ServerStatus } from "../servers/index.ts";
 import { claimSocket } from "./claim.ts";
@@ -140,7 +141,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
         return front.answer((await scopes.restart(server)) satisfies RestartedServer);
       default:
         front.answer(own);
-        if (asked === "stop") end("junctor stop asked for it", "stop");
+        if (asked === "stop") end(`${junctor("stop")} asked for it`, "stop");
     }
   };
   const serve = async (socket: Socket): Promise<void> => {

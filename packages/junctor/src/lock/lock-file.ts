@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { realpathSync } from "node:fs";
 import type { ListPart } from "@junctor/core/fit";
 import { readSmallFile, writePrivateFile } from "../config/index.ts";
+import { junctor } from "../invocation/index.ts";
 
 /** The kinds of things that a lock remembers. */
 export type LockPart = ListPart | "instructions";
@@ -38,7 +39,7 @@ export function readLock(file: string): LockState {
     if (code === "ENOENT")
       return {
         kind: "missing",
-        message: "does not exist: junctor trust lists what servers offer, and writes it",
+        message: `does not exist: ${junctor("trust")} lists what servers offer, and writes it`,
       };
     const reason = error instanceof RangeError ? "it is too large" : code || message;
     return { kind: "unusable", message: `cannot be read (${reason}): restore it, or name another file` };
@@ -95,12 +96,15 @@ function parseLock(text: string): LockState {
   }
   const lock = isObject(servers) ? toLock(servers) : undefined;
   if (lock === undefined) return damaged("has no definitions where they belong");
-  if (integrity !== integrityOf(servers)) return damaged("was edited since junctor trust wrote it");
+  if (integrity !== integrityOf(servers)) return damaged(`was edited since ${junctor("trust")} wrote it`);
   return { kind: "read", lock, text };
 }
 
 function damaged(what: string): LockState {
-  return { kind: "damaged", message: `${what}: restore it, or approve everything anew with junctor trust` };
+  return {
+    kind: "damaged",
+    message: `${what}: restore it, or approve everything anew with ${junctor("trust")}`,
+  };
 }
 
 function integrityOf(servers: unknown): string {

@@ -4,6 +4,7 @@ import { type ListPart, toListFault } from "@junctor/core/fit";
 import { RawJson } from "@junctor/core/json";
 import { definitionOf, fromDefinition } from "@junctor/core/mcp";
 import type { LockConfig } from "../config/index.ts";
+import { junctor } from "../invocation/index.ts";
 import { type GatewayLog, hideEverywhere } from "../log/index.ts";
 import { digestOf, type Lock, type LockPart, readLock, toCanonicalJson } from "./lock-file.ts";
 import { createWithholds } from "./withheld-uris.ts";
@@ -203,7 +204,7 @@ function createPins(lock: Lock, { mode, skip, file }: LockConfig, options: PinsO
       const named = fresh.slice(0, maxNamed).map(({ part, name, why }) => ({ part, name, why }));
       const things = fresh.length === 1 ? "1 definition" : `${fresh.length} definitions`;
       const done = isHeldBack ? "held back until approved" : "used all the same";
-      const text = `${server} has ${things} that the lock has not: ${done}; junctor trust shows them`;
+      const text = `${server} has ${things} that the lock has not: ${done}; ${junctor("trust")} shows them`;
       log.warn({ server, lock: file, unapproved: named }, text);
     },
   };

@@ -16,6 +16,7 @@ import {
   type UpstreamReason,
 } from "@junctor/core/errors";
 import { clip } from "@junctor/core/schema";
+import { junctor } from "../invocation/index.ts";
 import type { Failure } from "./connection.ts";
 
 /** Why a server failed: for programs, for callers, and for those who run the gateway. */
@@ -160,13 +161,13 @@ export function toUpstreamError(server: string, error: unknown, hide: Hide = (te
 function toAuthorizationText(server: string, { code }: AuthorizationError): string {
   switch (code) {
     case "auth.login_required":
-      return `${server} wants a sign-in. Those who run the gateway can do that: junctor login ${server}`;
+      return `${server} wants a sign-in. Those who run the gateway can do that: ${junctor("login")} ${server}`;
     case "auth.insufficient_scope":
-      return `${server} wants more access than it was granted. Those who run the gateway can sign in again: junctor login ${server}`;
+      return `${server} wants more access than it was granted. Those who run the gateway can sign in again: ${junctor("login")} ${server}`;
     case "auth.unreachable":
       return `The authorization server of ${server} does not answer.`;
     default:
-      return `The authorization of ${server} does not work. Those who run the gateway can see why: junctor check`;
+      return `The authorization of ${server} does not work. Those who run the gateway can see why: ${junctor("check")}`;
   }
 }
 

@@ -4,6 +4,7 @@ import { type Clock, createBackoff, systemClock, Repeats } from "@junctor/core/a
 import { packageVersion } from "@junctor/core/options";
 import { type ServerConfig, mayWantOAuth, toTarget } from "../config/index.ts";
 import { createServerAuthorizer, type Logins, sharedOwner } from "../credentials/index.ts";
+import { junctor } from "../invocation/index.ts";
 import { type GatewayLog, type ServerWords, createStderrLog } from "../log/index.ts";
 import type { CallerGroup } from "./caller-groups.ts";
 import { Connection, type ConnectionOptions, type DescribeFailure } from "./connection.ts";
@@ -51,7 +52,7 @@ export function createOpenServer(
   if (launch.kind === "http") {
     const { url, headers, transport } = launch;
     const server = new URL(url);
-    const advice = `junctor login ${name}`;
+    const advice = junctor(`login ${name}`);
     const onEvent = (event: CredentialEvent): void => {
       logCredential(log, name, event);
       onCredential?.(name, event);

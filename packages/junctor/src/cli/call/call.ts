@@ -2,109 +2,73 @@ import { text as readText } from "node:stream/consumers";
 import type { Client } from "@junctor/client";
 import type { Tool } from "@junctor/core/mcp";
 import { suggest } from "@junctor/core/options";
+import { junctor } from "../../invocation/index.ts";
 import {
-  type Command,
-  type Parsed,
-  UsageError,
-  watchInterrupt,
   note,
+  type ParsedOf,
   print,
+  type Run,
   ServerTrouble,
   toSafeLine,
+  UsageError,
+  watchInterrupt,
 } from "../terminal/index.ts";
 import { createCallView } from "./call-view.ts";
 import { followTask, showResult, toTaskCommand } from "./follow-task.ts";
 import { createQuestions } from "./questions.ts";
-import { parseDestination, profileFlag, targetFlags } from "./target.ts";
+import { parseDestination } from "./target.ts";
 import { parseArgumentsJson, parseAssignments } from "./tool-arguments.ts";
 import { describeTool } from "./tool-help.ts";
 import { withClient } from "./with-client.ts";
 
 /** `junctor call` */
-export const call: Command = {
-  name: "call",
-  summary: "Call a tool and show what it gives, as it comes. `junctor tools` lists the arguments.",
-  operands: "TOOL [KEY=VALUE…]",
-  takesCommand: true,
-  flags: {
-    args: {
-      value: "JSON",
-      help: "the arguments as one JSON object instead; - reads it from the standard input",
-    },
-    json: { help: "the whole result, as JSON" },
-    detach: { help: "if the call becomes a task, print how to come back to it and do not wait" },
-    server: { value: "URL|NAME", help: "the server (default http://127.0.0.1:7780/mcp), or one of --config" },
-    ...profileFlag,
-    ...targetFlags,
-  },
-  examples: [
-    "junctor call add a=2 b=3                              on the server that npm start runs",
-    "junctor call countdown from=5 --server http://127.0.0.1:8080/mcp",
-    "junctor call tag name=fox colour=red colour=brown     a key given twice is a list",
-    'junctor call search --args \'{"query":"fox"}\' --json | jq .content',
-    "junctor call add --help                               what a tool takes",
-    "junctor call echo message=hello -- node server.mjs",
-  ],
-  describe: async (parsed) => {
-    const [name] = parsed.operands;
-    if (name === undefined) return undefined;
-    await using destination = await parseDestination(parsed, {
-      server: parsed.valueOf("server"),
-      tool: name,
-    });
-    using interruption = watchInterrupt();
-    return await withClient(destination, interruption, {}, async (client) =>
-      describeTool(await findTool(client, name)),
+export const call: Run<"call"> = async (parsed) => {
+  const [name, ...words] = parsed.operands;
+  if (name === undefined)
+    throw new UsageError(
+      `call needs the name of a tool: ${junctor("call")} TOOL [KEY=VALUE…]; ${junctor("tools")} lists them`,
     );
-  },
-  run: async (parsed) => {
-    const [name, ...words] = parsed.operands;
-    if (name === undefined)
-      throw new UsageError(
-        "call needs the name of a tool: junctor call TOOL [KEY=VALUE…]; junctor tools lists them",
-      );
-    assertSensible(name, words, parsed);
-    await using destination = await parseDestination(parsed, {
-      server: parsed.valueOf("server"),
-      tool: name,
-    });
-    const json = await readJson(parsed.valueOf("args"));
-    const isJson = parsed.has("json");
-    using interruption = watchInterrupt();
-    const view = createCallView(process.stdout.isTTY && !isJson);
-    const isInteractive = process.stdin.isTTY && process.stderr.isTTY && parsed.valueOf("args") !== "-";
-    const handlers = createQuestions({
-      isInteractive,
-      say: view.say,
-      onInterrupt: interruption.interrupt,
-    });
-    const warn = (text: string): void => view.say(`junctor: ${toSafeLine(text)}`);
-    const options = { handlers, onLog: view.event, onWarning: warn, tasks: true };
-    return await withClient(destination, interruption, options, async (client, signal) => {
-      const tool = await findTool(client, name);
-      const args = json === undefined ? parseAssignments(words, tool) : parseArgumentsJson(json, tool);
-      const started = await client.startTool(name, args, { signal, onEvent: view.event, logLevel: "info" });
-      if (started.kind === "complete") return showResult(started.result, name, isJson, view);
-      if (parsed.has("detach")) {
-        await print(`${toTaskCommand(started.task.ref, parsed)}\n`);
-        return 0;
-      }
-      // A server that is started here ends with this command, and its tasks with it.
-      const canLeave = isInteractive && parsed.command === undefined;
-      const onInterrupt = canLeave ? "ask" : "cancel";
-      const ended = await followTask(started.task, { parsed, interruption, view, signal, onInterrupt });
-      return typeof ended === "number" ? ended : showResult(ended, name, isJson, view);
-    });
-  },
+  assertSensible(name, words, parsed);
+  await using destination = await parseDestination(parsed, {
+    server: parsed.flags.server,
+    tool: name,
+  });
+  const json = await readJson(parsed.flags.args);
+  const isJson = parsed.flags.json;
+  using interruption = watchInterrupt();
+  const view = createCallView(process.stdout.isTTY && !isJson);
+  const isInteractive = process.stdin.isTTY && process.stderr.isTTY && parsed.flags.args !== "-";
+  const handlers = createQuestions({
+    isInteractive,
+    say: view.say,
+    onInterrupt: interruption.interrupt,
+  });
+  const warn = (text: string): void => view.say(`junctor: ${toSafeLine(text)}`);
+  const options = { handlers, onLog: view.event, onWarning: warn, tasks: true };
+  return await withClient(destination, interruption, options, async (client, signal) => {
+    const tool = await findTool(client, name);
+    const args = json === undefined ? parseAssignments(words, tool) : parseArgumentsJson(json, tool);
+    const started = await client.startTool(name, args, { signal, onEvent: view.event, logLevel: "info" });
+    if (started.kind === "complete") return showResult(started.result, name, isJson, view);
+    if (parsed.flags.detach) {
+      await print(`${toTaskCommand(started.task.ref, parsed)}\n`);
+      return 0;
+    }
+    // A server that is started here ends with this command, and its tasks with it.
+    const canLeave = isInteractive && parsed.command === undefined;
+    const onInterrupt = canLeave ? "ask" : "cancel";
+    const ended = await followTask(started.task, { parsed, interruption, view, signal, onInterrupt });
+    return typeof ended === "number" ? ended : showResult(ended, name, isJson, view);
+  });
 };
 
-function assertSensible(name: string, words: readonly string[], parsed: Parsed): void {
+function assertSensible(name: string, words: readonly string[], parsed: ParsedOf<"call">): void {
   if (name.includes("://") || name.includes("="))
     throw new UsageError(
-      `the name of a tool comes first, but got ${JSON.stringify(name)}; write junctor call TOOL [KEY=VALUE…] --server URL`,
+      `the name of a tool comes first, but got ${JSON.stringify(name)}; write ${junctor("call")} TOOL [KEY=VALUE…] --server URL`,
     );
   const [first] = words;
-  if (parsed.has("args") && first !== undefined)
+  if (parsed.flags.args !== undefined && first !== undefined)
     throw new UsageError(`give the arguments as --args or as KEY=VALUE, not both: ${JSON.stringify(first)}`);
   const url = words.find((word) => /^(https?|tcp):\/\//.test(word));
   if (url !== undefined) throw new UsageError(`the server is named by a flag: --server ${url}`);
@@ -144,3 +108,17 @@ async function findTool(client: Client, name: string): Promise<Tool> {
     names.length === 0 ? "the server has none" : `there are ${names.slice(0, 8).join(", ")}${more}`;
   throw new UsageError(`there is no tool ${JSON.stringify(name)}; ${suggest(name, names, list)}`);
 }
+
+/** The help of the tool that a command line names; undefined where it names none. */
+export const describeCall: (parsed: ParsedOf<"call">) => Promise<string | undefined> = async (parsed) => {
+  const [name] = parsed.operands;
+  if (name === undefined) return undefined;
+  await using destination = await parseDestination(parsed, {
+    server: parsed.flags.server,
+    tool: name,
+  });
+  using interruption = watchInterrupt();
+  return await withClient(destination, interruption, {}, async (client) =>
+    describeTool(await findTool(client, name)),
+  );
+};

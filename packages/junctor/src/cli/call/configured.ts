@@ -3,21 +3,15 @@ import { nearest, suggest } from "@junctor/core/options";
 import { isNamedFor } from "../../catalog/index.ts";
 import { type GatewayConfig, type ServerConfig, mayWantOAuth, toTarget } from "../../config/index.ts";
 import { startGateway } from "../../gateway/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import { createHide, hideInData, secretsAt } from "../../log/index.ts";
 import type { ServerStatus } from "../../servers/index.ts";
 import { assertProfile, readConfigFile } from "../config/index.ts";
 import { openLogins } from "../login/index.ts";
-import {
-  type Parsed,
-  UsageError,
-  note,
-  ServerTrouble,
-  adviseOn,
-  describeTrouble,
-  toSafeLine,
-} from "../terminal/index.ts";
+import { adviseOn, describeTrouble, note, ServerTrouble, toSafeLine, UsageError } from "../terminal/index.ts";
 import { openDaemonTarget } from "./daemon-target.ts";
 import type { CommandDeadline, Destination } from "./destination.ts";
+import type { ParsedTarget } from "./destination.ts";
 import { toPatient } from "./patience.ts";
 
 /** What of a config is wanted: one server by its name, the servers that may have a tool, or all of them. */
@@ -31,19 +25,19 @@ export interface Wanted {
  * are not wanted are not started.
  */
 export async function openConfigured(
-  parsed: Parsed,
+  parsed: ParsedTarget,
   { server, tool }: Wanted,
   deadline: CommandDeadline | undefined,
 ): Promise<Destination> {
   const { file, config } = await readConfigFile(parsed);
-  const profile = parsed.valueOf("profile");
+  const profile = parsed.flags.profile;
   if (profile !== undefined) assertProfile(config, profile, server, file);
   if (server !== undefined) return toDestination(findServer(config, server, file), config, deadline);
   // The names of a profile's tools do not tell their servers.
   const isAll = tool === undefined || profile !== undefined;
   const wanted = isAll ? config.servers : findOwners(config, tool, file);
   const tell = (statuses: readonly ServerStatus[]): Promise<void> => tellTrouble(statuses, config, !isAll);
-  const daemon = parsed.has("no-daemon")
+  const daemon = parsed.flags["no-daemon"]
     ? undefined
     : await openDaemonTarget({ file, profile, wanted, isOneWanted: !isAll, deadline, tellTrouble: tell });
   if (daemon !== undefined) return daemon;
@@ -99,7 +93,7 @@ export function findOwners(
   const some = begins.length > 8 ? [...begins.slice(0, 8), "…"] : begins;
   const hint =
     meant === undefined || rest.length === 0
-      ? `names of its tools begin with ${some.join(", ") || "nothing, because it has no servers"}; junctor tools --config ${file} lists them`
+      ? `names of its tools begin with ${some.join(", ") || "nothing, because it has no servers"}; ${junctor("tools")} --config ${file} lists them`
       : `did you mean ${[meant, ...rest].join(separator)}?`;
   throw new UsageError(`no server of ${file} can have a tool ${JSON.stringify(tool)}; ${hint}`);
 }

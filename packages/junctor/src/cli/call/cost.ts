@@ -3,49 +3,41 @@ import { type Tool, definitionOf } from "@junctor/core/mcp";
 import { isNamedFor } from "../../catalog/index.ts";
 import { estimateTokens, createSurface } from "../../context/index.ts";
 import { readConfigFile } from "../config/index.ts";
-import { type Command, UsageError, watchInterrupt, note, print, toSafeLine } from "../terminal/index.ts";
-import { parseDestination, profileFlag, targetFlags } from "./target.ts";
+import {
+  note,
+  type ParsedOf,
+  print,
+  type Run,
+  toSafeLine,
+  UsageError,
+  watchInterrupt,
+} from "../terminal/index.ts";
+import { parseDestination } from "./target.ts";
 import { withClient } from "./with-client.ts";
 
 /** `junctor cost` */
-export const cost: Command = {
-  name: "cost",
-  summary:
-    "Estimate what the tools cost a model that reads all their definitions: by server, and the largest.",
-  operands: "[URL|NAME]",
-  takesCommand: true,
-  flags: {
-    json: { help: "as JSON" },
-    server: { value: "URL", help: "the same as the operand (default http://127.0.0.1:7780/mcp)" },
-    ...profileFlag,
-    ...targetFlags,
-  },
-  examples: [
-    "junctor cost --config .mcp.json                       all servers of a config",
-    "junctor cost --config .mcp.json --profile small       one of its profiles",
-    "junctor cost -- npx -y @modelcontextprotocol/server-everything",
-  ],
-  run: async (parsed) => {
-    const [url, stray] = parsed.operands;
-    if (stray !== undefined)
-      throw new UsageError(
-        `cost takes one URL, but got ${JSON.stringify(stray)} as well; the command of a server goes after --`,
-      );
-    const server = url ?? parsed.valueOf("server");
-    const serverOf =
-      parsed.has("config") && server === undefined ? await createServerOf(parsed) : () => "all tools";
-    await using destination = await parseDestination(parsed, { server });
-    using interruption = watchInterrupt();
-    await withClient(destination, interruption, {}, async (client) => {
-      const report = measureCost(await client.listTools(), serverOf);
-      if (parsed.has("json")) return print(`${JSON.stringify(report, undefined, 2)}\n`);
-      await print(describeCost(report));
-      await note(
-        "Tokens are estimated, as characters divided by 4.4; models count differently, by 15 % and more.\n",
-      );
-    });
-    return 0;
-  },
+export const cost: Run<"cost"> = async (parsed) => {
+  const [url, stray] = parsed.operands;
+  if (stray !== undefined)
+    throw new UsageError(
+      `cost takes one URL, but got ${JSON.stringify(stray)} as well; the command of a server goes after --`,
+    );
+  const server = url ?? parsed.flags.server;
+  const serverOf =
+    parsed.flags.config !== undefined && server === undefined
+      ? await createServerOf(parsed)
+      : () => "all tools";
+  await using destination = await parseDestination(parsed, { server });
+  using interruption = watchInterrupt();
+  await withClient(destination, interruption, {}, async (client) => {
+    const report = measureCost(await client.listTools(), serverOf);
+    if (parsed.flags.json) return print(`${JSON.stringify(report, undefined, 2)}\n`);
+    await print(describeCost(report));
+    await note(
+      "Tokens are estimated, as characters divided by 4.4; models count differently, by 15 % and more.\n",
+    );
+  });
+  return 0;
 };
 
 /** What the definitions of some tools cost. */
@@ -88,7 +80,7 @@ export function measureCost(tools: readonly Tool[], serverOf: (name: string) => 
   };
 }
 
-async function createServerOf(parsed: Parameters<Command["run"]>[0]): Promise<(name: string) => string> {
+async function createServerOf(parsed: ParsedOf<"cost">): Promise<(name: string) => string> {
   const { config } = await readConfigFile(parsed);
   const naming: Naming = { ...defaultNaming, separator: config.separator };
   return (name) => config.servers.find((server) => isNamedFor(server, name, naming))?.name ?? "others";

@@ -10,6 +10,7 @@ import {
 } from "../../attach/index.ts";
 import type { ServerConfig } from "../../config/index.ts";
 import type { OfferedServers } from "../../daemon/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import type { ServerStatus } from "../../servers/index.ts";
 import { readVersion } from "../index.ts";
 import { projectOf } from "../running/index.ts";
@@ -106,7 +107,8 @@ function whyUnfit(
   isOneWanted: boolean,
 ): string | undefined {
   if (compareBuilds(build, readVersion()) !== 0) return `it is junctor ${build}`;
-  if (!isCurrent) return "it does not use the config as it is now, and junctor reload has it take your edit";
+  if (!isCurrent)
+    return `it does not use the config as it is now, and ${junctor("reload")} has it take your edit`;
   // In a list, a server that failed is missing, as it is for clients. Any other that is not up would be started here.
   const isFit = ({ status, tools, reason }: ServerStatus): boolean =>
     status === "up" ||

@@ -1,5 +1,6 @@
 import type { Target } from "@junctor/client";
 import type { ServerLaunch, OAuthConfig } from "../../config/index.ts";
+import type { Parsed, SharedValues } from "../terminal/index.ts";
 
 /** The server a command line means, and how to reach it. Dispose it when it is no longer needed. */
 export interface Destination extends AsyncDisposable {
@@ -35,3 +36,6 @@ export function startDeadline(timeoutMs: number): CommandDeadline {
   const timer = setTimeout(() => controller.abort(), timeoutMs);
   return { timeoutMs, signal: controller.signal, [Symbol.dispose]: () => clearTimeout(timer) };
 }
+
+/** A command line that names a server. */
+export type ParsedTarget = Parsed<SharedValues<"target"> & Partial<SharedValues<"profile">>>;

@@ -1,18 +1,19 @@
 import type { ClientTask, TaskReport } from "@junctor/client";
 import type { ToolResult } from "@junctor/core/mcp";
+import { junctor } from "../../invocation/index.ts";
 import {
-  type Parsed,
   type Interruption,
   note,
+  type ParsedOf,
   print,
-  withTerminal,
   toSafeLine,
   toSafeText,
+  withTerminal,
 } from "../terminal/index.ts";
 import { type CallView, describeResult } from "./call-view.ts";
 
 interface FollowTaskOptions {
-  readonly parsed: Parsed;
+  readonly parsed: ParsedOf<"call" | "task">;
   readonly interruption: Interruption;
   readonly view: CallView;
   readonly signal: AbortSignal;
@@ -60,13 +61,13 @@ async function leave(
 }
 
 /** The command line that finds a task again. Headers may hold a key, so they are not repeated. */
-export function toTaskCommand(ref: string, parsed: Parsed): string {
-  const flags = ["server", "config"].flatMap((flag) => {
-    const value = parsed.valueOf(flag);
+export function toTaskCommand(ref: string, parsed: ParsedOf<"call" | "task">): string {
+  const flags = (["server", "config"] as const).flatMap((flag) => {
+    const value = parsed.flags[flag];
     return value === undefined ? [] : [`--${flag}`, toShellWord(value)];
   });
-  const headers = parsed.has("header") ? ["--header …"] : [];
-  return ["junctor task", toShellWord(ref), ...flags, ...headers].join(" ");
+  const headers = parsed.flags.header.length > 0 ? ["--header …"] : [];
+  return [junctor("task"), toShellWord(ref), ...flags, ...headers].join(" ");
 }
 
 function toShellWord(word: string): string {

@@ -1,28 +1,17 @@
 import type { Client } from "@junctor/client";
 import {
-  type Flags,
-  type Parsed,
-  UsageError,
-  watchInterrupt,
-  note,
-  print,
   clipLine,
+  note,
+  type ParsedOf,
+  print,
   toRows,
   toSafeLine,
+  UsageError,
+  watchInterrupt,
 } from "../terminal/index.ts";
 import { createQuestions } from "./questions.ts";
-import { parseDestination, targetFlags } from "./target.ts";
+import { parseDestination } from "./target.ts";
 import { withClient } from "./with-client.ts";
-
-/** The flags of the commands that list things and read one of them. */
-export const listingFlags: Flags = {
-  json: { help: "everything, as JSON" },
-  server: {
-    value: "URL|NAME",
-    help: "the server (default http://127.0.0.1:7780/mcp), or one of --config",
-  },
-  ...targetFlags,
-};
 
 /** One command that lists things of a server, and reads one of them. */
 interface ThingListing<T> {
@@ -46,7 +35,10 @@ interface ReadOne {
 }
 
 /** Runs `junctor NAME [URL|NAME]` and `junctor NAME VERB …`. */
-export async function runListing<T>(parsed: Parsed, listing: ThingListing<T>): Promise<number> {
+export async function runListing<T>(
+  parsed: ParsedOf<"resources">,
+  listing: ThingListing<T>,
+): Promise<number> {
   const { name, verb, operands } = listing;
   const [first, ...rest] = parsed.operands;
   const isRead = first === verb;
@@ -56,11 +48,11 @@ export async function runListing<T>(parsed: Parsed, listing: ThingListing<T>): P
       `${name} takes one URL, but got ${JSON.stringify(rest[0])} as well; write junctor ${name} ${verb} ${operands} --server URL`,
     );
   const named = isRead ? undefined : first;
-  if (named !== undefined && parsed.has("server"))
+  if (named !== undefined && parsed.flags.server !== undefined)
     throw new UsageError("name the server once: as the operand or with --server");
-  await using destination = await parseDestination(parsed, { server: named ?? parsed.valueOf("server") });
+  await using destination = await parseDestination(parsed, { server: named ?? parsed.flags.server });
   using interruption = watchInterrupt();
-  const isJson = parsed.has("json");
+  const isJson = parsed.flags.json;
   const say = (text: string): void => void note(`${text}\n`);
   const handlers = createQuestions({
     isInteractive: process.stdin.isTTY && process.stderr.isTTY,

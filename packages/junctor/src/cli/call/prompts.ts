@@ -1,40 +1,28 @@
 import type { PromptMessage } from "@junctor/core/mcp";
-import { type Command, UsageError, print, toSafeText } from "../terminal/index.ts";
+import { print, type Run, toSafeText, UsageError } from "../terminal/index.ts";
 import { describeResult } from "./call-view.ts";
-import { listingFlags, runListing } from "./listing.ts";
+import { runListing } from "./listing.ts";
 
 /** `junctor prompts` */
-export const prompts: Command = {
-  name: "prompts",
-  summary: "List the prompts of a server, or get one with its arguments filled in.",
-  operands: "[URL|NAME] | get PROMPT [KEY=VALUE…]",
-  takesCommand: true,
-  flags: listingFlags,
-  examples: [
-    "junctor prompts                                       of the server that npm start runs",
-    "junctor prompts get review code='x = 1' --server http://127.0.0.1:8080/mcp",
-    "junctor prompts -- npx -y @modelcontextprotocol/server-everything",
-  ],
-  run: (parsed) =>
-    runListing(parsed, {
-      name: "prompts",
-      verb: "get",
-      operands: "PROMPT [KEY=VALUE…]",
-      what: ["prompt", "prompts"],
-      list: (client) => client.listPrompts(),
-      toCells: ({ name, title, description, arguments: args = [] }) => [
-        name,
-        args.map((arg) => (arg.required === true ? `${arg.name}=…` : `[${arg.name}=…]`)).join(" "),
-        description ?? title ?? "",
-      ],
-      read: async (client, [name = "", ...words], { isJson, signal }) => {
-        const result = await client.getPrompt(name, parseArguments(words), { signal });
-        if (isJson) return print(`${JSON.stringify(result, undefined, 2)}\n`);
-        const text = result.messages.map(describeMessage).join("\n");
-        return print(`${process.stdout.isTTY ? toSafeText(text) : text}\n`);
-      },
-    }),
-};
+export const prompts: Run<"prompts"> = (parsed) =>
+  runListing(parsed, {
+    name: "prompts",
+    verb: "get",
+    operands: "PROMPT [KEY=VALUE…]",
+    what: ["prompt", "prompts"],
+    list: (client) => client.listPrompts(),
+    toCells: ({ name, title, description, arguments: args = [] }) => [
+      name,
+      args.map((arg) => (arg.required === true ? `${arg.name}=…` : `[${arg.name}=…]`)).join(" "),
+      description ?? title ?? "",
+    ],
+    read: async (client, [name = "", ...words], { isJson, signal }) => {
+      const result = await client.getPrompt(name, parseArguments(words), { signal });
+      if (isJson) return print(`${JSON.stringify(result, undefined, 2)}\n`);
+      const text = result.messages.map(describeMessage).join("\n");
+      return print(`${process.stdout.isTTY ? toSafeText(text) : text}\n`);
+    },
+  });
 
 function parseArguments(words: readonly string[]): { readonly [name: string]: string } {
   return Object.fromEntries(

@@ -3,13 +3,13 @@ import type { Elicited } from "@junctor/core/mcp";
 import { toSchema } from "@junctor/server/internal";
 import {
   type AskLine,
-  withTerminal,
-  toSafeLine,
-  toSafeText,
   describeType,
   parseValue,
+  toSafeLine,
+  toSafeText,
   toValueType,
   type ValueType,
+  withTerminal,
 } from "../terminal/index.ts";
 
 type FormPart = { readonly [name: string]: unknown };

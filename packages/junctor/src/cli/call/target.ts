@@ -1,52 +1,31 @@
-import { type Flags, type Parsed, UsageError, configFlags } from "../terminal/index.ts";
+import { UsageError } from "../terminal/index.ts";
 import type { Wanted } from "./configured.ts";
-import { type CommandDeadline, type Destination, startDeadline } from "./destination.ts";
+import { type CommandDeadline, type Destination, startDeadline, type ParsedTarget } from "./destination.ts";
 
 /** Where `npm start` and `junctor serve` listen. */
 const defaultUrl = "http://127.0.0.1:7780/mcp";
-
-/** For commands that may use one profile of a gateway. */
-export const profileFlag: Flags = {
-  profile: { value: "NAME", help: "a profile of --config, or of the gateway at the URL" },
-};
-
-/** The flags of every command that talks to a server. */
-export const targetFlags: Flags = {
-  ...configFlags,
-  config: { value: "FILE", help: "a config: the servers of it that are needed, or the one that is named" },
-  "no-daemon": { help: "start the servers of --config here, also while the daemon runs them" },
-  header: { value: "NAME:VALUE", help: "a header for every HTTP request; may be repeated" },
-  env: {
-    value: "NAME[=VALUE]",
-    help: "a variable the server's command gets, or gets from us; may be repeated",
-  },
-  timeout: {
-    value: "SECONDS",
-    help: "give up after this long in all, connecting included (default: 30 to connect, 60 without a sign of life, 600 for a call)",
-  },
-};
 
 /**
  * Finds out which server is meant: by its URL or its name in the config, if one was given, or by the tool that is wanted of
  * a config. The time for the command runs from here.
  */
-export async function parseDestination(parsed: Parsed, wanted: Wanted): Promise<Destination> {
-  if (!parsed.has("config")) return parseTarget(parsed, wanted.server);
+export async function parseDestination(parsed: ParsedTarget, wanted: Wanted): Promise<Destination> {
+  if (parsed.flags.config === undefined) return parseTarget(parsed, wanted.server);
   if (parsed.command !== undefined) throw new UsageError("name the servers once: with --config or after --");
-  const stray = ["header", "env"].find((flag) => parsed.has(flag));
+  const stray = (["header", "env"] as const).find((flag) => parsed.flags[flag].length > 0);
   if (stray !== undefined)
     throw new UsageError(`--${stray} is not for servers of a config: write it there, or leave out --config`);
   const deadline = parseDeadline(parsed);
   return (await import("./configured.ts")).openConfigured(parsed, wanted, deadline);
 }
 
-function parseDeadline(parsed: Parsed): CommandDeadline | undefined {
-  const timeout = parsed.valueOf("timeout");
+function parseDeadline(parsed: ParsedTarget): CommandDeadline | undefined {
+  const timeout = parsed.flags.timeout;
   return timeout === undefined ? undefined : startDeadline(toMs(timeout));
 }
 
 /** The same without a config. */
-export function parseTarget(parsed: Parsed, named: string | undefined): Destination {
+export function parseTarget(parsed: ParsedTarget, named: string | undefined): Destination {
   const { command } = parsed;
   if (command !== undefined && named !== undefined) {
     const [first = "COMMAND"] = command;
@@ -55,20 +34,20 @@ export function parseTarget(parsed: Parsed, named: string | undefined): Destinat
   const headers = parseHeaders(parsed);
   const deadline = parseDeadline(parsed);
   const rest = { headers, deadline, [Symbol.asyncDispose]: async () => deadline?.[Symbol.dispose]() };
-  const env = parseEnv(parsed.valuesOf("env"));
+  const env = parseEnv(parsed.flags.env);
   if (command === undefined) {
-    if (parsed.has("env"))
+    if (parsed.flags.env.length > 0)
       throw new UsageError("--env is for servers that are started here: put their command after --");
-    const target = withProfilePath(parseUrl(named ?? defaultUrl), parsed.valueOf("profile"));
+    const target = withProfilePath(parseUrl(named ?? defaultUrl), parsed.flags.profile);
     const isOAuth = /^https?:/i.test(target) && !Object.hasOwn(headers, "authorization");
     return { target, ...(isOAuth ? { login: { name: target, url: target } } : {}), ...rest };
   }
-  if (parsed.has("profile"))
+  if (parsed.flags.profile !== undefined)
     throw new UsageError("--profile is for gateways: name a config with --config, or a URL");
   const [program, ...args] = command;
   if (program === undefined)
     throw new UsageError("after -- comes the command of a server, such as -- node server.mjs");
-  if (parsed.has("header"))
+  if (parsed.flags.header.length > 0)
     throw new UsageError("--header is for HTTP servers; a server that is started here takes --env");
   return { target: { command: program, args, env }, ...rest };
 }
@@ -108,9 +87,9 @@ function parseUrl(text: string): string {
   return text;
 }
 
-function parseHeaders(parsed: Parsed): { readonly [name: string]: string } {
+function parseHeaders(parsed: ParsedTarget): { readonly [name: string]: string } {
   return Object.fromEntries(
-    parsed.valuesOf("header").map((text) => {
+    parsed.flags.header.map((text) => {
       const [, name = "", value = ""] = /^([!#$%&'*+.^_`|~\w-]+):[ \t]*(.*)$/s.exec(text) ?? [];
       // The value may be a key, so it is not repeated.
       if (name === "" || /[\r\n\0]/.test(value))

@@ -1,12 +1,12 @@
 import type { Tool } from "@junctor/core/mcp";
 import { suggest } from "@junctor/core/options";
 import {
-  UsageError,
-  toSafeLine,
-  type ValueType,
   describeType,
   parseValue,
+  toSafeLine,
   toValueType,
+  UsageError,
+  type ValueType,
 } from "../terminal/index.ts";
 
 type Values = { readonly [name: string]: unknown };

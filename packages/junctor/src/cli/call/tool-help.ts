@@ -1,4 +1,5 @@
 import type { Tool } from "@junctor/core/mcp";
+import { junctor } from "../../invocation/index.ts";
 import { toSafeLine, toSafeText } from "../terminal/index.ts";
 import { argumentsOf, synopsisOf } from "./tool-arguments.ts";
 
@@ -24,7 +25,7 @@ export function describeTool(tool: Tool): string {
     ...(annotations.idempotentHint === true ? ["may be called again with the same arguments"] : []),
   ];
   return [
-    `Usage: junctor call ${toSafeLine(tool.name)} ${synopsisOf(tool)}`.trimEnd(),
+    `Usage: ${junctor("call")} ${toSafeLine(tool.name)} ${synopsisOf(tool)}`.trimEnd(),
     ...(title === undefined ? [] : ["", toSafeLine(title)]),
     ...(description === undefined ? [] : ["", toSafeText(description).trim()]),
     "",
@@ -32,7 +33,7 @@ export function describeTool(tool: Tool): string {
     ...rows.map(([argument, more]) => `  ${argument.padEnd(width)}  ${more}`.trimEnd()),
     ...(hints.length === 0 ? [] : ["", `Its server says that it ${hints.join(", and ")}.`]),
     "",
-    "junctor call --help shows the flags.",
+    `${junctor("call")} --help shows the flags.`,
     "",
   ].join("\n");
 }

@@ -5,15 +5,16 @@ import { TextTail } from "@junctor/core/channel";
 import { ClosedError, ConnectError, failureCodeOf, HttpError, TimeoutError } from "@junctor/core/errors";
 import { defined } from "@junctor/core/options";
 import { createServerAuthorizer, sharedOwner } from "../../credentials/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import { toReason } from "../../servers/index.ts";
 import { readVersion } from "../index.ts";
 import { openLogins } from "../login/index.ts";
 import {
+  adviseOn,
+  describeTrouble,
   type Interruption,
   note,
   ServerTrouble,
-  adviseOn,
-  describeTrouble,
   toSafeText,
 } from "../terminal/index.ts";
 import type { Destination, NamedServer } from "./destination.ts";
@@ -103,7 +104,7 @@ function wordsOf(excerpt: string): string {
 
 /** The login that is stored for a server, if there is one. */
 function toAuthorizer({ name, url, oauth }: NonNullable<Destination["login"]>): Authorizer {
-  const advice = `junctor login ${name}`;
+  const advice = junctor(`login ${name}`);
   return createServerAuthorizer({
     server: new URL(url),
     oauth,

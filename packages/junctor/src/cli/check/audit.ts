@@ -1,53 +1,40 @@
 import { existsSync } from "node:fs";
 import { type AuditReport, verifyAudit, findWorkerFiles } from "../../audit/index.ts";
 import { parseConfigFile, readConfigText } from "../../config/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import { parseFoundConfig, usualFiles } from "../config/index.ts";
-import { type Command, type Parsed, UsageError, print, toSafeText } from "../terminal/index.ts";
+import { type ParsedOf, print, type Run, toSafeText, UsageError } from "../terminal/index.ts";
 
 /** `junctor audit verify` */
-export const audit: Command = {
-  name: "audit",
-  summary: "Check that an audit file, with its old files, is as it was written, and say where it is not.",
-  operands: "verify [FILE]",
-  flags: {
-    config: { value: "FILE", help: "the config whose junctor.audit names the file" },
-    expect: { value: "HASH", help: "a hash that an earlier check printed: that line must still be there" },
-    json: { help: "the same as one JSON object: files, records, hash, faults; a list of them for workers" },
-  },
-  examples: [
-    "junctor audit verify audit.jsonl",
-    "junctor audit verify --config mcp.json                      the file of junctor.audit",
-    "junctor audit verify audit.jsonl --expect 9f86d081884c…     also that its end was not cut off",
-  ],
-  run: async (parsed) => {
-    const [word, file, stray] = parsed.operands;
-    if (word !== "verify" || stray !== undefined) throw new UsageError("write: junctor audit verify [FILE]");
-    const expected = parsed.valueOf("expect");
-    if (expected !== undefined && !/^[0-9a-f]{64}$/.test(expected))
-      throw new UsageError("--expect needs the 64 hex digits of a hash");
-    const paths = findWorkerFiles(file ?? configuredFile(parsed));
-    if (expected !== undefined && paths.length > 1)
-      throw new UsageError(`--expect is about one of several files; name it: ${paths.join(", ")}`);
-    const reports: AuditReport[] = [];
-    for (const path of paths)
-      reports.push(
-        await verifyAudit(path, expected).catch((error: unknown) => {
-          const { code, message } = error as NodeJS.ErrnoException;
-          if (code === "ENOENT")
-            throw new UsageError(`${path} does not exist; name the file of junctor.audit, or --config FILE`);
-          throw code === undefined ? error : new UsageError(`${path} cannot be read: ${message}`);
-        }),
-      );
-    if (parsed.has("json"))
-      await print(`${JSON.stringify(reports.length === 1 ? reports[0] : reports, undefined, 2)}\n`);
-    else await print(toSafeText(reports.map(describe).join("\n")));
-    return reports.every(({ faults }) => faults.length === 0) ? 0 : 1;
-  },
+export const audit: Run<"audit"> = async (parsed) => {
+  const [word, file, stray] = parsed.operands;
+  if (word !== "verify" || stray !== undefined)
+    throw new UsageError(`write: ${junctor("audit")} verify [FILE]`);
+  const expected = parsed.flags.expect;
+  if (expected !== undefined && !/^[0-9a-f]{64}$/.test(expected))
+    throw new UsageError("--expect needs the 64 hex digits of a hash");
+  const paths = findWorkerFiles(file ?? configuredFile(parsed));
+  if (expected !== undefined && paths.length > 1)
+    throw new UsageError(`--expect is about one of several files; name it: ${paths.join(", ")}`);
+  const reports: AuditReport[] = [];
+  for (const path of paths)
+    reports.push(
+      await verifyAudit(path, expected).catch((error: unknown) => {
+        const { code, message } = error as NodeJS.ErrnoException;
+        if (code === "ENOENT")
+          throw new UsageError(`${path} does not exist; name the file of junctor.audit, or --config FILE`);
+        throw code === undefined ? error : new UsageError(`${path} cannot be read: ${message}`);
+      }),
+    );
+  if (parsed.flags.json)
+    await print(`${JSON.stringify(reports.length === 1 ? reports[0] : reports, undefined, 2)}\n`);
+  else await print(toSafeText(reports.map(describe).join("\n")));
+  return reports.every(({ faults }) => faults.length === 0) ? 0 : 1;
 };
 
 /** Nothing of the config is used but the path. */
-function configuredFile(parsed: Parsed): string {
-  const named = parsed.valueOf("config");
+function configuredFile(parsed: ParsedOf<"audit">): string {
+  const named = parsed.flags.config;
   const file = named ?? usualFiles.find((name) => existsSync(name));
   if (file === undefined) throw new UsageError("name a file, or a config that has one: --config FILE");
   const { audit: configured } =

@@ -1,7 +1,7 @@
 import { styleText } from "node:util";
 import type { Clock } from "@junctor/core/async";
 import { type ServerStatus, lastWordsOf, withLastWords } from "../../servers/index.ts";
-import { note, print, clipLine, toSafeLine } from "../terminal/index.ts";
+import { clipLine, note, print, toSafeLine } from "../terminal/index.ts";
 
 /** A server, how long it takes to answer, and what to do if something is wrong with it. */
 export interface CheckedServer extends ServerStatus {

@@ -21,75 +21,56 @@ import { toMeasureMs, toPatient, toMs } from "../call/index.ts";
 import { findConfigFile, usualFiles } from "../config/index.ts";
 import { openLogins } from "../login/index.ts";
 import {
-  type Command,
-  UsageError,
-  configFlags,
-  refuseOperands,
-  watchInterrupt,
-  note,
-  print,
   adviseOn,
   describeFaults,
   describeTrouble,
+  note,
+  print,
+  refuseOperands,
+  type Run,
   toSafeText,
+  UsageError,
+  watchInterrupt,
 } from "../terminal/index.ts";
 import { type CheckedServer, type CheckView, createCheckView } from "./check-view.ts";
 
 /** `junctor check` */
-export const check: Command = {
-  name: "check",
-  summary:
-    "Check a config: start or reach every server, and say what each speaks, offers, and what is wrong.",
-  flags: {
-    ...configFlags,
-    json: { help: "the same as one JSON object: file, servers, issuers, collisions, warnings" },
-    timeout: {
-      value: "SECONDS",
-      help: "how long servers may take to start and list their tools (default 5m, each while it makes progress)",
-    },
-  },
-  examples: [
-    "junctor check --config .mcp.json",
-    "junctor check --config .mcp.json --timeout 2m               servers that npx has yet to install",
-    "junctor check --config mcp.json --json | jq .",
-  ],
-  run: async (parsed) => {
-    refuseOperands("check", parsed);
-    const found = await findConfigFile(parsed);
-    if (found === undefined)
-      throw new UsageError(`name a config: --config FILE (there is no ${usualFiles.join(", ")} here)`);
-    const { file, config } = found;
-    const timeout = parsed.valueOf("timeout");
-    const timeoutMs = timeout === undefined ? undefined : toMs(timeout);
-    const { servers, firstListMs } = toPatient(config.servers, timeoutMs);
-    const isJson = parsed.has("json");
-    using interruption = watchInterrupt();
-    const names = [...servers, ...config.disabled].map(({ name }) => name);
-    using view = isJson ? undefined : createCheckView({ names, ...terminal(), clock: systemClock });
-    await using gateway = await startGateway(
-      { ...config, servers, audit: undefined },
-      {
-        file,
-        firstListMs,
-        logins: openLogins(),
-      },
-    );
-    const onChecked = async (server: CheckedServer): Promise<void> => view?.add(server);
-    const checked = await checkServers(gateway, {
-      config,
-      timeoutMs,
+export const check: Run<"check"> = async (parsed) => {
+  refuseOperands("check", parsed);
+  const found = await findConfigFile(parsed);
+  if (found === undefined)
+    throw new UsageError(`name a config: --config FILE (there is no ${usualFiles.join(", ")} here)`);
+  const { file, config } = found;
+  const timeout = parsed.flags.timeout;
+  const timeoutMs = timeout === undefined ? undefined : toMs(timeout);
+  const { servers, firstListMs } = toPatient(config.servers, timeoutMs);
+  const isJson = parsed.flags.json;
+  using interruption = watchInterrupt();
+  const names = [...servers, ...config.disabled].map(({ name }) => name);
+  using view = isJson ? undefined : createCheckView({ names, ...terminal(), clock: systemClock });
+  await using gateway = await startGateway(
+    { ...config, servers, audit: undefined },
+    {
+      file,
       firstListMs,
-      view,
-      onChecked,
-      signal: interruption.signal,
-    });
-    await view?.end();
-    const report = await toReport(found, gateway, checked);
-    if (isJson) await print(`${JSON.stringify(report, undefined, 2)}\n`);
-    else await show(report, checked, report.warnings.slice(config.warnings.length));
-    const areIssuersFine = report.issuers?.every(({ reason }) => reason === undefined) ?? true;
-    return areIssuersFine && report.servers.every(({ trouble }) => trouble === undefined) ? 0 : 1;
-  },
+      logins: openLogins(),
+    },
+  );
+  const onChecked = async (server: CheckedServer): Promise<void> => view?.add(server);
+  const checked = await checkServers(gateway, {
+    config,
+    timeoutMs,
+    firstListMs,
+    view,
+    onChecked,
+    signal: interruption.signal,
+  });
+  await view?.end();
+  const report = await toReport(found, gateway, checked);
+  if (isJson) await print(`${JSON.stringify(report, undefined, 2)}\n`);
+  else await show(report, checked, report.warnings.slice(config.warnings.length));
+  const areIssuersFine = report.issuers?.every(({ reason }) => reason === undefined) ?? true;
+  return areIssuersFine && report.servers.every(({ trouble }) => trouble === undefined) ? 0 : 1;
 };
 
 function terminal(): { readonly columns: number | undefined; readonly hasColors: boolean } {

@@ -5,6 +5,7 @@ import { waitFor } from "@junctor/core/async";
 import { ConfigError } from "@junctor/core/errors";
 import { suggest } from "@junctor/core/options";
 import { startGateway } from "../../gateway/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import { type Approved, type Lock, readLock, writeLock } from "../../lock/index.ts";
 import type { ListedDefinitions } from "../../servers/index.ts";
 import { toPatient, toMs } from "../call/index.ts";
@@ -12,72 +13,53 @@ import { isAccepted, type ConfigFile, findConfigFile, usualFiles } from "../conf
 import { openLogins } from "../login/index.ts";
 import { describeChange, diffDefinitions } from "../serve/index.ts";
 import {
-  type Command,
-  configFlags,
-  type Parsed,
+  note,
+  type ParsedOf,
+  print,
+  type Run,
+  toSafeLine,
   UsageError,
   watchInterrupt,
-  note,
-  print,
-  toSafeLine,
 } from "../terminal/index.ts";
 
 /** `junctor trust` */
-export const trust: Command = {
-  name: "trust",
-  summary:
-    "Approve what servers offer: show what is new, changed or gone since, ask, and write junctor.lock.",
-  operands: "[SERVER…]",
-  flags: {
-    ...configFlags,
-    yes: { help: "approve without asking", short: "y" },
-    timeout: {
-      value: "SECONDS",
-      help: "how long servers may take to start and list their tools (default 5m, each while it makes progress)",
-    },
-  },
-  examples: [
-    "junctor trust --config .mcp.json             every server of the file",
-    "junctor trust github --config .mcp.json      one of them; the others stay as they were approved",
-  ],
-  run: async (parsed) => {
-    // A server that may run commands could run this one.
-    if (process.env[guardVariable] !== undefined)
-      throw new UsageError(
-        "a server of a gateway cannot approve for you; run this from a terminal of your own",
-      );
-    const found = await findConfigFile(parsed);
-    if (found === undefined)
-      throw new UsageError(`name a config: --config FILE (there is no ${usualFiles.join(", ")} here)`);
-    const file = found.config.lock?.file ?? join(dirname(resolve(found.file)), "junctor.lock");
-    const before = await openLock(file);
-    const wanted = findWanted(parsed, found);
-    const listed = await listDefinitions(parsed, found, wanted);
-    const next = toNext(before.lock, listed, parsed.operands.length === 0 ? found : undefined);
-    const count = await showDiff(before.lock, next);
-    for (const { server, marked } of listed)
-      for (const name of new Set(marked))
-        await note(
-          `junctor: ${toSafeLine(`${server}: ${name}`)} cannot be approved: it contains [secret], which stands for a secret in the lock\n`,
-        );
-    const missing = listed.filter(({ definitions }) => definitions === undefined);
-    for (const { server } of missing)
+export const trust: Run<"trust"> = async (parsed) => {
+  // A server that may run commands could run this one.
+  if (process.env[guardVariable] !== undefined)
+    throw new UsageError(
+      "a server of a gateway cannot approve for you; run this from a terminal of your own",
+    );
+  const found = await findConfigFile(parsed);
+  if (found === undefined)
+    throw new UsageError(`name a config: --config FILE (there is no ${usualFiles.join(", ")} here)`);
+  const file = found.config.lock?.file ?? join(dirname(resolve(found.file)), "junctor.lock");
+  const before = await openLock(file);
+  const wanted = findWanted(parsed, found);
+  const listed = await listDefinitions(parsed, found, wanted);
+  const next = toNext(before.lock, listed, parsed.operands.length === 0 ? found : undefined);
+  const count = await showDiff(before.lock, next);
+  for (const { server, marked } of listed)
+    for (const name of new Set(marked))
       await note(
-        `junctor: ${server} could not be listed, and stays as it was approved: junctor check says why\n`,
+        `junctor: ${toSafeLine(`${server}: ${name}`)} cannot be approved: it contains [secret], which stands for a secret in the lock\n`,
       );
-    const exitCode = missing.length === 0 && listed.every(({ marked }) => marked.length === 0) ? 0 : 1;
-    if (count === 0 && before.text !== undefined) {
-      await note(`${file}: everything is as it was approved\n`);
-      return exitCode;
-    }
-    if (!(await isApproved(parsed, count))) return 1;
-    const { text } = await openLock(file);
-    if (text !== before.text)
-      throw new UsageError(`${file} was written by another program meanwhile; try again`);
-    writeLock(file, next);
-    await note(`${file} is written; a gateway that runs uses it after junctor reload\n`);
+  const missing = listed.filter(({ definitions }) => definitions === undefined);
+  for (const { server } of missing)
+    await note(
+      `junctor: ${server} could not be listed, and stays as it was approved: ${junctor("check")} says why\n`,
+    );
+  const exitCode = missing.length === 0 && listed.every(({ marked }) => marked.length === 0) ? 0 : 1;
+  if (count === 0 && before.text !== undefined) {
+    await note(`${file}: everything is as it was approved\n`);
     return exitCode;
-  },
+  }
+  if (!(await isApproved(parsed, count))) return 1;
+  const { text } = await openLock(file);
+  if (text !== before.text)
+    throw new UsageError(`${file} was written by another program meanwhile; try again`);
+  writeLock(file, next);
+  await note(`${file} is written; a gateway that runs uses it after ${junctor("reload")}\n`);
+  return exitCode;
 };
 
 /** A lock, and its text if there is one that can be used. */
@@ -94,7 +76,10 @@ async function openLock(file: string): Promise<OpenedLock> {
   return { lock: new Map(), text: undefined };
 }
 
-function findWanted({ operands }: Parsed, { file, config }: ConfigFile): ConfigFile["config"]["servers"] {
+function findWanted(
+  { operands }: ParsedOf<"trust">,
+  { file, config }: ConfigFile,
+): ConfigFile["config"]["servers"] {
   const names = config.servers.map(({ name }) => name);
   const unknown = operands.find((name) => !names.includes(name));
   if (unknown !== undefined) {
@@ -105,11 +90,11 @@ function findWanted({ operands }: Parsed, { file, config }: ConfigFile): ConfigF
 }
 
 async function listDefinitions(
-  parsed: Parsed,
+  parsed: ParsedOf<"trust">,
   { file, config }: ConfigFile,
   wanted: ConfigFile["config"]["servers"],
 ): Promise<readonly ListedDefinitions[]> {
-  const timeout = parsed.valueOf("timeout");
+  const timeout = parsed.flags.timeout;
   const { servers, firstListMs } = toPatient(wanted, timeout === undefined ? undefined : toMs(timeout));
   using interruption = watchInterrupt();
   const bare = { ...config, servers, audit: undefined, lock: undefined, middleware: [] };
@@ -177,8 +162,8 @@ async function showDiff(before: Lock, next: Lock): Promise<number> {
   return count;
 }
 
-async function isApproved(parsed: Parsed, count: number): Promise<boolean> {
-  if (parsed.has("yes")) return true;
+async function isApproved(parsed: ParsedOf<"trust">, count: number): Promise<boolean> {
+  if (parsed.flags.yes) return true;
   const [things, wait] = count === 1 ? ["1 definition", "waits"] : [`${count} definitions`, "wait"];
   if (process.stdin.isTTY && process.stderr.isTTY && (await isAccepted(`Approve ${things}? (y/N): `)))
     return true;

@@ -10,7 +10,7 @@ import {
   ourName,
   SpliceError,
 } from "../../install/index.ts";
-import { type Command, refuseOperands, print, toRows } from "../terminal/index.ts";
+import { print, refuseOperands, type Run, toRows } from "../terminal/index.ts";
 import { configOf, thisMachine } from "./own-terminal.ts";
 
 interface ClientState {
@@ -22,24 +22,13 @@ interface ClientState {
 }
 
 /** `junctor clients` */
-export const listClients: Command = {
-  name: "clients",
-  summary:
-    "List the clients that Junctor knows, their files, and which servers have a process for each project.",
-  flags: {
-    config: { value: "FILE", help: "our config (default ~/.junctor/junctor.json)" },
-    json: { help: "as JSON" },
-  },
-  examples: ["junctor clients"],
-  run: async (parsed) => {
-    refuseOperands("clients", parsed);
-    const states = await Promise.all(clients.map(look));
-    const servers = readPlacement(configOf(parsed));
-    if (parsed.has("json"))
-      await print(`${JSON.stringify({ asOf: clientsAsOf, clients: states, servers })}\n`);
-    else await print(describe(states, servers));
-    return 0;
-  },
+export const listClients: Run<"clients"> = async (parsed) => {
+  refuseOperands("clients", parsed);
+  const states = await Promise.all(clients.map(look));
+  const servers = readPlacement(configOf(parsed));
+  if (parsed.flags.json) await print(`${JSON.stringify({ asOf: clientsAsOf, clients: states, servers })}\n`);
+  else await print(describe(states, servers));
+  return 0;
 };
 
 async function look(client: (typeof clients)[number]): Promise<ClientState> {

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "@junctor/core/async";
 import { defaultNaming } from "@junctor/core/compose";
+import { loadErrorEntries } from "@junctor/core/errors";
 import { userConfig } from "../../attach/index.ts";
 import { toToolName } from "../../catalog/index.ts";
 import { parseConfigFile, readConfigText, type GatewayConfig, cacheFolder } from "../../config/index.ts";
@@ -9,14 +10,12 @@ import { clients } from "../../install/index.ts";
 import { silentLog } from "../../log/index.ts";
 import { openListMemory } from "../../servers/index.ts";
 import { parseFoundConfig, usualFiles } from "../config/index.ts";
-import { type Command, commonFlags, print } from "../terminal/index.ts";
-
-type Load = { readonly [name: string]: () => Promise<Command> };
+import { commandNames, type Completion, flagsOf, print, rowOf } from "../terminal/index.ts";
 
 /** `junctor complete -- WORDS…`: what may stand in place of the last word, one a line. Shells run it; it never fails. */
-export async function complete(words: readonly string[], commands: Load): Promise<number> {
+export async function complete(words: readonly string[]): Promise<number> {
   const given = words[0] === "--" ? words.slice(1) : words;
-  const found = await candidates(given, commands).catch(() => []);
+  const found = await findCandidates(given).catch(() => []);
   const last = given.at(-1) ?? "";
   // A name with a line end would be two, and one with other control characters would steer the terminal.
   const fitting = found.filter((word) => word.startsWith(last) && !/\p{C}/u.test(word));
@@ -24,42 +23,40 @@ export async function complete(words: readonly string[], commands: Load): Promis
   return 0;
 }
 
-async function candidates(words: readonly string[], commands: Load): Promise<readonly string[]> {
-  const [name = "", ...rest] = words;
-  if (rest.length === 0) return [...Object.keys(commands), "help"];
-  const command = Object.hasOwn(commands, name) ? await commands[name]?.() : undefined;
-  if (command === undefined) return name === "help" ? Object.keys(commands) : [];
+async function findCandidates([name = "", ...rest]: readonly string[]): Promise<readonly string[]> {
+  if (rest.length === 0) return [...commandNames, "help"];
+  const row = rowOf(name);
+  if (row === undefined) return name === "help" ? commandNames : [];
   const last = rest.at(-1) ?? "";
   const before = rest.at(-2) ?? "";
-  const flags = { ...command.flags, ...commonFlags };
+  const flags = flagsOf(row);
   if (last.startsWith("-")) return Object.keys(flags).map((flag) => `--${flag}`);
-  const flag = before.startsWith("--") ? before.slice(2) : "";
-  // The value of a flag: names we know, else files, which the shell completes.
-  if (Object.hasOwn(flags, flag) && flags[flag]?.value !== undefined) return valuesOf(flag, rest);
+  const flag =
+    before.startsWith("--") && Object.hasOwn(flags, before.slice(2)) ? flags[before.slice(2)] : undefined;
+  // A value without a source is completed by the shell, with files.
+  if (flag?.value !== undefined) return flag.complete === undefined ? [] : findWords(flag.complete, rest);
   const operands = rest.slice(0, -1).filter((word) => !word.startsWith("-"));
-  return operandsOf(name, operands, rest);
+  const source = row.complete?.[operands.length] ?? row.complete?.at(-1);
+  if (source === "tools" && operands.length > 0)
+    return knownTools(readConfig(rest)).get(operands[0] ?? "") ?? [];
+  return source === undefined ? [] : findWords(source, rest);
 }
 
-function valuesOf(flag: string, rest: readonly string[]): readonly string[] {
-  if (flag === "server") return serverNames(readConfig(rest));
-  if (flag === "client") return clients.map(({ id }) => id);
-  if (flag === "profile") return readConfig(rest)?.profiles.map(({ name }) => name) ?? [];
-  return [];
-}
-
-const ofClients = ["install", "uninstall", "import"];
-const ofServers = ["remove", "enable", "disable", "restart", "logs", "tools", "check", "login"];
-
-function operandsOf(name: string, operands: readonly string[], rest: readonly string[]): readonly string[] {
-  if (ofClients.includes(name)) return clients.map(({ id }) => id);
-  if (ofServers.includes(name)) return serverNames(readConfig(rest));
-  if (name === "daemon") return ["status", "logs", "stop", "restart"];
-  if (name === "service") return ["install", "uninstall"];
-  if (name === "completion") return ["bash", "zsh", "fish"];
-  if (name !== "call") return [];
-  const tools = knownTools(readConfig(rest));
-  const [tool] = operands;
-  return tool === undefined ? [...tools.keys()] : (tools.get(tool) ?? []);
+async function findWords(source: Completion, rest: readonly string[]): Promise<readonly string[]> {
+  switch (source) {
+    case "servers":
+      return serverNames(readConfig(rest));
+    case "clients":
+      return clients.map(({ id }) => id);
+    case "profiles":
+      return readConfig(rest)?.profiles.map(({ name }) => name) ?? [];
+    case "tools":
+      return [...knownTools(readConfig(rest)).keys()];
+    case "codes":
+      return (await loadErrorEntries()).map(({ code }) => code);
+    default:
+      return source;
+  }
 }
 
 /** The config that is named, or the usual one of this folder, or the user's. */

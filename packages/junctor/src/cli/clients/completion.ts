@@ -1,4 +1,4 @@
-import { type Command, UsageError, print } from "../terminal/index.ts";
+import { print, type Run, UsageError } from "../terminal/index.ts";
 
 /**
  * What each shell runs to complete a word: `junctor complete` prints what may stand there, one a line. Names are those of servers and
@@ -33,21 +33,10 @@ compdef _junctor junctor
 };
 
 /** `junctor completion` */
-export const completion: Command = {
-  name: "completion",
-  summary: "Print a script that completes commands, servers, tools and arguments in a shell.",
-  operands: "bash|zsh|fish",
-  flags: {},
-  examples: [
-    "junctor completion bash > ~/.local/share/bash-completion/completions/junctor",
-    "junctor completion zsh > ~/.zfunc/_junctor",
-    "junctor completion fish > ~/.config/fish/completions/junctor.fish",
-  ],
-  run: async ({ operands: [shell = "", stray] }) => {
-    const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
-    if (script === undefined || stray !== undefined)
-      throw new UsageError(`write junctor completion with one of ${Object.keys(scripts).join(", ")}`);
-    await print(script);
-    return 0;
-  },
+export const completion: Run<"completion"> = async ({ operands: [shell = "", stray] }) => {
+  const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
+  if (script === undefined || stray !== undefined)
+    throw new UsageError(`write junctor completion with one of ${Object.keys(scripts).join(", ")}`);
+  await print(script);
+  return 0;
 };

@@ -14,8 +14,9 @@ import {
   addServers,
   whyRefused,
 } from "../../install/index.ts";
-import { type Command, UsageError, note, print, toSafeLine } from "../terminal/index.ts";
-import { moveSecrets, secretFlags } from "./move-secrets.ts";
+import { junctor } from "../../invocation/index.ts";
+import { note, print, type Run, toSafeLine, UsageError } from "../terminal/index.ts";
+import { moveSecrets } from "./move-secrets.ts";
 import {
   assertOwnTerminal,
   clientOf,
@@ -23,54 +24,45 @@ import {
   mayWrite,
   tellGateways,
   thisMachine,
-  writeFlags,
 } from "./own-terminal.ts";
 import { describeEntry } from "./server-entries.ts";
 
 /** `junctor import` */
-export const importServers: Command = {
-  name: "import",
-  summary: "Copy the servers of a client, or of a file, into our config. The client is not changed.",
-  operands: "CLIENT|FILE",
-  flags: { ...writeFlags, ...secretFlags },
-  examples: ["junctor import cursor", "junctor import ./.mcp.json --dry-run"],
-  run: async (parsed) => {
-    assertOwnTerminal();
-    const [word, stray] = parsed.operands;
-    if (word === undefined || stray !== undefined) throw new UsageError("import takes one client or file");
-    const { client, file, origin } = findSource(word);
-    const read = readClientFile(file);
-    if (!read.exists)
-      throw new UsageError(`${client.title} has no servers to import: ${file} does not exist`);
-    const entries = new Map<string, OurEntry>();
-    for (const [name, value] of Object.entries(await readSection(client, file, read.text))) {
-      if (name === ourName || isOurEntry(value)) continue;
-      const taken = toOurEntry(client, value);
-      const why = taken.kind === "entry" ? whyRefused(name, taken.entry) : taken.why;
-      if (taken.kind !== "entry" || why !== undefined) {
-        await note(`${toSafeLine(`${name} is left out: ${why ?? ""}`)}\n`);
-        continue;
-      }
-      entries.set(name, taken.entry);
-      if (taken.dropped.length > 0)
-        await note(`${toSafeLine(`${name}: not carried over: ${taken.dropped.join(", ")}`)}\n`);
+export const importServers: Run<"import"> = async (parsed) => {
+  assertOwnTerminal();
+  const [word, stray] = parsed.operands;
+  if (word === undefined || stray !== undefined) throw new UsageError("import takes one client or file");
+  const { client, file, origin } = findSource(word);
+  const read = readClientFile(file);
+  if (!read.exists) throw new UsageError(`${client.title} has no servers to import: ${file} does not exist`);
+  const entries = new Map<string, OurEntry>();
+  for (const [name, value] of Object.entries(await readSection(client, file, read.text))) {
+    if (name === ourName || isOurEntry(value)) continue;
+    const taken = toOurEntry(client, value);
+    const why = taken.kind === "entry" ? whyRefused(name, taken.entry) : taken.why;
+    if (taken.kind !== "entry" || why !== undefined) {
+      await note(`${toSafeLine(`${name} is left out: ${why ?? ""}`)}\n`);
+      continue;
     }
-    const config = configOf(parsed);
-    const moved = moveSecrets(parsed, entries, false);
-    const edit = addServers(config, origin, moved.entries);
-    for (const [name, own] of edit.names)
-      await note(
-        `  ${toSafeLine(`${own}: ${describeEntry(entries.get(name) ?? {})}`)}${edit.added.includes(own) ? "" : edit.enabled.includes(own) ? " (known, now on)" : " (known)"}\n`,
-      );
-    if (edit.text === edit.file.text) await print("nothing is new\n");
-    else if (await mayWrite(parsed, `Add ${edit.added.length} to ${toSafeLine(config)}?`)) {
-      moved.write();
-      writeClientFile(edit.file, edit.text);
-      await print(`${edit.added.length} added to ${toSafeLine(config)}\n`);
-      await tellGateways(config);
-    }
-    return 0;
-  },
+    entries.set(name, taken.entry);
+    if (taken.dropped.length > 0)
+      await note(`${toSafeLine(`${name}: not carried over: ${taken.dropped.join(", ")}`)}\n`);
+  }
+  const config = configOf(parsed);
+  const moved = moveSecrets(parsed, entries, false);
+  const edit = addServers(config, origin, moved.entries);
+  for (const [name, own] of edit.names)
+    await note(
+      `  ${toSafeLine(`${own}: ${describeEntry(entries.get(name) ?? {})}`)}${edit.added.includes(own) ? "" : edit.enabled.includes(own) ? " (known, now on)" : " (known)"}\n`,
+    );
+  if (edit.text === edit.file.text) await print("nothing is new\n");
+  else if (await mayWrite(parsed, `Add ${edit.added.length} to ${toSafeLine(config)}?`)) {
+    moved.write();
+    writeClientFile(edit.file, edit.text);
+    await print(`${edit.added.length} added to ${toSafeLine(config)}\n`);
+    await tellGateways(config);
+  }
+  return 0;
 };
 
 interface Source {
@@ -89,7 +81,9 @@ function findSource(word: string): Source {
   }
   const file = resolve(word);
   if (!existsSync(file))
-    throw new UsageError(`${file} does not exist; name another file, or a client that junctor clients lists`);
+    throw new UsageError(
+      `${file} does not exist; name another file, or a client that ${junctor("clients")} lists`,
+    );
   const known = clients.find((each) => each.files(thisMachine()).includes(file));
   const ending = /\.(toml|ya?ml)$/.exec(file)?.[1];
   const id = ending === "toml" ? "codex" : ending !== undefined ? "goose" : sectionIn(file);

@@ -20,17 +20,18 @@ import {
   readOurServers,
   SpliceError,
 } from "../../install/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import {
-  type Command,
-  type Parsed,
-  UsageError,
+  createHideInText,
+  diffLines,
   note,
+  type ParsedOf,
   print,
+  type Run,
   toRows,
   toSafeLine,
   toSafeText,
-  createHideInText,
-  diffLines,
+  UsageError,
 } from "../terminal/index.ts";
 import { describeLauncher, warnOfPlace, writeLauncher } from "./launcher.ts";
 import {
@@ -40,69 +41,47 @@ import {
   mayWrite,
   tellGateways,
   thisMachine,
-  writeFlags,
 } from "./own-terminal.ts";
 import { describeEntry } from "./server-entries.ts";
 
 /** `junctor install` */
-export const install: Command = {
-  name: "install",
-  summary: "Put Junctor into clients: take over the servers they have, and write one entry for all of them.",
-  operands: "CLIENT…",
-  flags: {
-    ...writeFlags,
-    all: { help: "every client that is on this machine" },
-    keep: { help: "leave the servers in the client's file, too" },
-    project: { help: "the file of the project in this folder instead of the user's" },
-    file: { value: "FILE", help: "another file of the client, such as that of a VS Code profile" },
-  },
-  examples: [
-    "junctor install cursor --dry-run              show what would change",
-    "junctor install --all                         every client there is",
-  ],
-  run: async (parsed) => {
-    assertOwnTerminal();
-    const chosen = chooseClients(parsed, (client) => isPresent(client));
-    const warning = warnOfPlace();
-    if (warning !== undefined) await note(`junctor: warning: ${warning}\n`);
-    return parsed.has("dry-run")
-      ? previewAll(chosen, parsed)
-      : each(chosen, parsed, (client) => installOne(client, parsed));
-  },
+export const install: Run<"install"> = async (parsed) => {
+  assertOwnTerminal();
+  const chosen = chooseClients(parsed, (client) => isPresent(client));
+  const warning = warnOfPlace();
+  if (warning !== undefined) await note(`junctor: warning: ${warning}\n`);
+  return parsed.flags["dry-run"]
+    ? previewAll(chosen, parsed)
+    : each(chosen, parsed, (client) => installOne(client, parsed));
 };
 
 /** `junctor uninstall` */
-export const uninstall: Command = {
-  name: "uninstall",
-  summary: "Take Junctor out of clients, and give them back the servers they had.",
-  operands: "CLIENT…",
-  flags: { ...writeFlags, all: { help: "every client it was installed into" } },
-  examples: ["junctor uninstall cursor", "junctor uninstall --all --yes"],
-  run: async (parsed) => {
-    assertOwnTerminal();
-    const installed = new Set(readLedger().map(({ client }) => client));
-    const chosen = chooseClients(parsed, ({ id }) => installed.has(id));
-    return each(chosen, parsed, (client) => uninstallOne(client, parsed));
-  },
+export const uninstall: Run<"uninstall"> = async (parsed) => {
+  assertOwnTerminal();
+  const installed = new Set(readLedger().map(({ client }) => client));
+  const chosen = chooseClients(parsed, ({ id }) => installed.has(id));
+  return each(chosen, parsed, (client) => uninstallOne(client, parsed));
 };
 
 function chooseClients(
-  parsed: Parsed,
+  parsed: ParsedOf<"install" | "uninstall">,
   isMeant: (client: ClientProgram) => boolean,
 ): readonly ClientProgram[] {
   const { operands } = parsed;
-  if (parsed.has("all") === operands.length > 0)
+  if (parsed.flags.all === operands.length > 0)
     throw new UsageError(`name clients, or write --all; there are ${clients.map(({ id }) => id).join(", ")}`);
-  const chosen = parsed.has("all") ? clients.filter(isMeant) : operands.map(clientOf);
-  if (chosen.length === 0) throw new UsageError("no client was found; name one: junctor clients lists them");
-  if (chosen.length > 1 && parsed.has("file")) throw new UsageError("--file is for one client; name one");
+  const chosen = parsed.flags.all ? clients.filter(isMeant) : operands.map(clientOf);
+  if (chosen.length === 0)
+    throw new UsageError(`no client was found; name one: ${junctor("clients")} lists them`);
+  if (chosen.length > 1 && "file" in parsed.flags && parsed.flags.file !== undefined)
+    throw new UsageError("--file is for one client; name one");
   return chosen;
 }
 
 /** One client that fails does not keep the others from being done. */
 async function each(
   chosen: readonly ClientProgram[],
-  parsed: Parsed,
+  parsed: ParsedOf<"install" | "uninstall">,
   act: (client: ClientProgram) => Promise<void>,
 ): Promise<number> {
   let exitCode = 0;
@@ -115,7 +94,7 @@ async function each(
       await note(`junctor: ${client.title}: ${toSafeLine(error.message)}\n`);
     }
   }
-  if (!parsed.has("dry-run")) await tellGateways(configOf(parsed));
+  if (!parsed.flags["dry-run"]) await tellGateways(configOf(parsed));
   return exitCode;
 }
 
@@ -124,19 +103,23 @@ function isPresent(client: ClientProgram): boolean {
   return existsSync(file) || (dirname(file) !== thisMachine().home && existsSync(dirname(file)));
 }
 
-function planOne(client: ClientProgram, parsed: Parsed, pending?: TextFile): Promise<InstallPlan> {
+function planOne(
+  client: ClientProgram,
+  parsed: ParsedOf<"install">,
+  pending?: TextFile,
+): Promise<InstallPlan> {
   return planInstall(client, {
     place: thisMachine(),
     launcher: describeLauncher(),
     config: configOf(parsed),
-    keeps: parsed.has("keep"),
+    keeps: parsed.flags.keep,
     file: fileFor(client, parsed),
     pending,
   });
 }
 
 /** Shows what an installation would do: a block for each client, and our config as all of them would leave it. */
-async function previewAll(chosen: readonly ClientProgram[], parsed: Parsed): Promise<number> {
+async function previewAll(chosen: readonly ClientProgram[], parsed: ParsedOf<"install">): Promise<number> {
   const before = new Set(Object.keys(readOurServers(configOf(parsed))));
   let config: ConfigEdit | undefined;
   let secrets: readonly string[] = [];
@@ -212,7 +195,7 @@ function describePlan({
   return `${[head, ...lines.map((line) => `  ${toSafeLine(line)}`)].join("\n")}\n`;
 }
 
-async function installOne(client: ClientProgram, parsed: Parsed): Promise<void> {
+async function installOne(client: ClientProgram, parsed: ParsedOf<"install">): Promise<void> {
   const file = fileFor(client, parsed);
   const plan = await planOne(client, parsed);
   await show(plan);
@@ -228,8 +211,8 @@ async function installOne(client: ClientProgram, parsed: Parsed): Promise<void> 
   );
 }
 
-function fileFor(client: ClientProgram, parsed: Parsed): string | undefined {
-  if (!parsed.has("project")) return parsed.valueOf("file");
+function fileFor(client: ClientProgram, parsed: ParsedOf<"install">): string | undefined {
+  if (!parsed.flags.project) return parsed.flags.file;
   if (client.project === undefined)
     throw new UsageError(`${client.title} has no file for projects; leave out --project`);
   return join(process.cwd(), client.project);
@@ -268,7 +251,7 @@ function secretsIn(value: unknown, isSecret = false): readonly string[] {
   );
 }
 
-async function uninstallOne(client: ClientProgram, parsed: Parsed): Promise<void> {
+async function uninstallOne(client: ClientProgram, parsed: ParsedOf<"uninstall">): Promise<void> {
   const entries = readLedger().filter((entry) => entry.client === client.id);
   if (entries.length === 0) throw new UsageError(`junctor is not installed in ${client.title}`);
   for (const entry of entries) {

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { homeFolder } from "../../attach/index.ts";
 import { writePrivateFile } from "../../config/index.ts";
 import type { Launcher } from "../../install/index.ts";
+import { junctor } from "../../invocation/index.ts";
 
 const main = (): string => fileURLToPath(new URL("../cli/main.js", import.meta.url));
 
@@ -22,7 +23,7 @@ export function writeLauncher(): void {
   const { command } = describeLauncher();
   const lines = [
     "#!/bin/sh",
-    '# Written by "junctor install".',
+    `# Written by "${junctor("install")}".`,
     `node=${quote(process.execPath)}`,
     '[ -x "$node" ] || node=node',
     `PATH="$PATH":${quote(process.env["PATH"] ?? "")}`,

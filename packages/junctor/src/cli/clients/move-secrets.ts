@@ -3,12 +3,7 @@ import { join } from "node:path";
 import { homeFolder } from "../../attach/index.ts";
 import { readKeychain, writeKeychain, writePrivateFile } from "../../config/index.ts";
 import { sha256Of, type OurEntry } from "../../install/index.ts";
-import { type Flags, type Parsed, UsageError } from "../terminal/index.ts";
-
-export const secretFlags: Flags = {
-  secrets: { help: "keep values of variables in files of their own (~/.junctor/env), not in the config" },
-  keychain: { help: "keep values of variables and headers in the keychain of the system, not in the config" },
-};
+import { type Parsed, type SharedValues, UsageError } from "../terminal/index.ts";
 
 interface Moved {
   readonly entries: ReadonlyMap<string, OurEntry>;
@@ -21,14 +16,14 @@ interface Moved {
  * server of the same name are replaced; else they stay, because another server may use them.
  */
 export function moveSecrets(
-  parsed: Parsed,
+  parsed: Parsed<SharedValues<"secrets">>,
   entries: ReadonlyMap<string, OurEntry>,
   mayReplace: boolean,
 ): Moved {
-  if (parsed.has("secrets") && parsed.has("keychain"))
+  if (parsed.flags.secrets && parsed.flags.keychain)
     throw new UsageError("write --secrets or --keychain, not both");
-  if (parsed.has("keychain")) return moveToKeychain(entries, mayReplace);
-  return parsed.has("secrets") ? moveToFiles(entries, mayReplace) : { entries, write: () => {} };
+  if (parsed.flags.keychain) return moveToKeychain(entries, mayReplace);
+  return parsed.flags.secrets ? moveToFiles(entries, mayReplace) : { entries, write: () => {} };
 }
 
 type EntryValues = { readonly [name: string]: string };

@@ -6,15 +6,9 @@ import { userConfig } from "../../attach/index.ts";
 import { type ClientProgram, type ClientPlace, clients } from "../../install/index.ts";
 import { isAccepted } from "../config/index.ts";
 import { findGateways, takeEdit } from "../serve/index.ts";
-import { type Flags, type Parsed, UsageError, note, toSafeLine } from "../terminal/index.ts";
+import { note, type Parsed, type SharedValues, toSafeLine, UsageError } from "../terminal/index.ts";
 
 /** The flags of commands that write. */
-export const writeFlags: Flags = {
-  config: { value: "FILE", help: "our config (default ~/.junctor/junctor.json)" },
-  yes: { help: "write without asking", short: "y" },
-  "dry-run": { help: "show what would be written, and write nothing" },
-};
-
 /** A server that may run commands could run ours, and so decide what is started next. */
 export function assertOwnTerminal(): void {
   if (process.env[guardVariable] !== undefined)
@@ -29,8 +23,8 @@ export const thisMachine = (): ClientPlace => ({
   env: process.env,
 });
 
-export function configOf(parsed: Parsed): string {
-  return resolve(parsed.valueOf("config") ?? userConfig());
+export function configOf(parsed: Parsed<SharedValues<"own">>): string {
+  return resolve(parsed.flags.config ?? userConfig());
 }
 
 /** The client of a name. Throws a `UsageError` that names the one that was meant. */
@@ -44,12 +38,12 @@ export function clientOf(name: string): ClientProgram {
 }
 
 /** Whether the person wants what was shown. */
-export async function mayWrite(parsed: Parsed, question: string): Promise<boolean> {
-  if (parsed.has("dry-run")) {
+export async function mayWrite(parsed: Parsed<SharedValues<"write">>, question: string): Promise<boolean> {
+  if (parsed.flags["dry-run"]) {
     await note("Nothing was written.\n");
     return false;
   }
-  if (parsed.has("yes")) return true;
+  if (parsed.flags.yes) return true;
   if (!(process.stdin.isTTY && process.stderr.isTTY))
     throw new UsageError("nothing was written: on a terminal you are asked, and --yes writes without asking");
   return isAccepted(`${question} (y/N): `);

@@ -11,106 +11,64 @@ import {
   assertConfig,
   readOurServers,
 } from "../../install/index.ts";
-import { type Command, type Parsed, UsageError, note, print, toSafeLine } from "../terminal/index.ts";
-import { moveSecrets, secretFlags } from "./move-secrets.ts";
+import { junctor } from "../../invocation/index.ts";
+import { note, type ParsedOf, print, type Run, toSafeLine, UsageError } from "../terminal/index.ts";
+import { moveSecrets } from "./move-secrets.ts";
 import { assertOwnTerminal, configOf, tellGateways } from "./own-terminal.ts";
 
-const ownFlags = { config: { value: "FILE", help: "our config (default ~/.junctor/junctor.json)" } };
-
 /** `junctor add` */
-export const add: Command = {
-  name: "add",
-  summary:
-    "Add a server to our config, by its command or its URL, after it was started once to see that it works.",
-  operands: "NAME [URL]",
-  takesCommand: true,
-  flags: {
-    ...ownFlags,
-    ...secretFlags,
-    env: { value: "NAME=VALUE", help: "a variable of its environment; may be repeated" },
-    header: { value: "NAME: VALUE", help: "a header for its URL; may be repeated" },
-    cwd: { value: "FOLDER", help: "the folder it runs in" },
-    replace: { help: "replace the server of that name" },
-    "no-check": { help: "do not start it" },
-  },
-  examples: [
-    "junctor add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
-    "junctor add docs https://example.com/mcp --header 'X-Key: ${DOCS_KEY}'",
-  ],
-  run: async (parsed) => {
-    assertOwnTerminal();
-    const [name, url, stray] = parsed.operands;
-    if (name === undefined || stray !== undefined || (url === undefined) === (parsed.command === undefined))
-      throw new UsageError("write junctor add NAME -- COMMAND ARGS…, or junctor add NAME URL");
-    const config = configOf(parsed);
-    if (Object.hasOwn(readOurServers(config), name) && !parsed.has("replace"))
-      throw new UsageError(
-        `${config} has a server ${JSON.stringify(name)}; write --replace, or choose another name`,
-      );
-    const entry = toEntry(parsed, url);
-    if (!parsed.has("no-check") && !(await works(name, entry))) return 3;
-    const moved = moveSecrets(parsed, new Map([[name, entry]]), true);
-    moved.write();
-    await edit(config, moved.entries, []);
-    await print(`${toSafeLine(name)} is in ${toSafeLine(config)}\n`);
-    const path = entry.cwd === undefined && [entry.command ?? "", ...(entry.args ?? [])].find(isRelativePath);
-    if (typeof path === "string")
-      await note(
-        `junctor: warning: ${toSafeLine(path)} is another file in each project; write the whole path, or --cwd FOLDER\n`,
-      );
-    return 0;
-  },
+export const add: Run<"add"> = async (parsed) => {
+  assertOwnTerminal();
+  const [name, url, stray] = parsed.operands;
+  if (name === undefined || stray !== undefined || (url === undefined) === (parsed.command === undefined))
+    throw new UsageError(`write ${junctor("add")} NAME -- COMMAND ARGS…, or ${junctor("add")} NAME URL`);
+  const config = configOf(parsed);
+  if (Object.hasOwn(readOurServers(config), name) && !parsed.flags.replace)
+    throw new UsageError(
+      `${config} has a server ${JSON.stringify(name)}; write --replace, or choose another name`,
+    );
+  const entry = toEntry(parsed, url);
+  if (!parsed.flags["no-check"] && !(await works(name, entry))) return 3;
+  const moved = moveSecrets(parsed, new Map([[name, entry]]), true);
+  moved.write();
+  await edit(config, moved.entries, []);
+  await print(`${toSafeLine(name)} is in ${toSafeLine(config)}\n`);
+  const path = entry.cwd === undefined && [entry.command ?? "", ...(entry.args ?? [])].find(isRelativePath);
+  if (typeof path === "string")
+    await note(
+      `junctor: warning: ${toSafeLine(path)} is another file in each project; write the whole path, or --cwd FOLDER\n`,
+    );
+  return 0;
 };
 
 /** `junctor remove` */
-export const remove: Command = {
-  name: "remove",
-  summary: "Take servers out of our config.",
-  operands: "NAME…",
-  flags: ownFlags,
-  examples: ["junctor remove github"],
-  run: async (parsed) => {
-    const { config, names } = chosenOf(parsed, "remove");
-    await edit(config, new Map(), names);
-    await print(`${toSafeLine(names.join(", "))} ${names.length === 1 ? "is" : "are"} gone\n`);
-    return 0;
-  },
+export const remove: Run<"remove"> = async (parsed) => {
+  const { config, names } = chosenOf(parsed, "remove");
+  await edit(config, new Map(), names);
+  await print(`${toSafeLine(names.join(", "))} ${names.length === 1 ? "is" : "are"} gone\n`);
+  return 0;
 };
 
 /** `junctor enable` */
-export const enable: Command = {
-  name: "enable",
-  summary: "Switch servers of our config on again, after they were started once to see that they work.",
-  operands: "NAME…",
-  flags: { ...ownFlags, "no-check": { help: "do not start them" } },
-  examples: ["junctor enable github"],
-  run: async (parsed) => {
-    const { config, names, servers } = chosenOf(parsed, "enable");
-    const set = new Map<string, OurEntry>();
-    for (const name of names) {
-      const { disabled: _, ...entry } = servers[name] ?? {};
-      if (!parsed.has("no-check") && !(await works(name, entry))) return 3;
-      set.set(name, entry);
-    }
-    await edit(config, set, []);
-    await print(`${toSafeLine(names.join(", "))} ${names.length === 1 ? "is" : "are"} on\n`);
-    return 0;
-  },
+export const enable: Run<"enable"> = async (parsed) => {
+  const { config, names, servers } = chosenOf(parsed, "enable");
+  const set = new Map<string, OurEntry>();
+  for (const name of names) {
+    const { disabled: _, ...entry } = servers[name] ?? {};
+    if (!parsed.flags["no-check"] && !(await works(name, entry))) return 3;
+    set.set(name, entry);
+  }
+  await edit(config, set, []);
+  await print(`${toSafeLine(names.join(", "))} ${names.length === 1 ? "is" : "are"} on\n`);
+  return 0;
 };
 
 /** `junctor disable` */
-export const disable: Command = {
-  name: "disable",
-  summary: "Switch servers of our config off, and keep their entries.",
-  operands: "NAME…",
-  flags: ownFlags,
-  examples: ["junctor disable github slack"],
-  run: async (parsed) => {
-    const { config, names, servers } = chosenOf(parsed, "disable");
-    await edit(config, new Map(names.map((name) => [name, { ...servers[name], disabled: true }])), []);
-    await print(`${toSafeLine(names.join(", "))} ${names.length === 1 ? "is" : "are"} off\n`);
-    return 0;
-  },
+export const disable: Run<"disable"> = async (parsed) => {
+  const { config, names, servers } = chosenOf(parsed, "disable");
+  await edit(config, new Map(names.map((name) => [name, { ...servers[name], disabled: true }])), []);
+  await print(`${toSafeLine(names.join(", "))} ${names.length === 1 ? "is" : "are"} off\n`);
+  return 0;
 };
 
 /** An entry as one line, without values of variables and headers. */
@@ -121,7 +79,7 @@ export function describeEntry({ command, args, url, env = {}, headers = {} }: Ou
 }
 
 function chosenOf(
-  parsed: Parsed,
+  parsed: ParsedOf<"add" | "remove" | "enable" | "disable">,
   act: string,
 ): {
   readonly config: string;
@@ -154,10 +112,10 @@ async function edit(
   await tellGateways(config);
 }
 
-function toEntry(parsed: Parsed, url: string | undefined): OurEntry {
-  const pairs = (flag: string, pattern: RegExp): { readonly [name: string]: string } =>
+function toEntry(parsed: ParsedOf<"add">, url: string | undefined): OurEntry {
+  const pairs = (flag: "env" | "header", pattern: RegExp): { readonly [name: string]: string } =>
     Object.fromEntries(
-      parsed.valuesOf(flag).map((text) => {
+      parsed.flags[flag].map((text) => {
         const [, name, value] = pattern.exec(text) ?? [];
         if (name === undefined || value === undefined)
           throw new UsageError(
@@ -168,18 +126,18 @@ function toEntry(parsed: Parsed, url: string | undefined): OurEntry {
     );
   const env = pairs("env", /^([^=]+)=(.*)$/s);
   const headers = pairs("header", /^([^:]+):\s*(.*)$/s);
-  const cwd = parsed.valueOf("cwd");
+  const cwd = parsed.flags.cwd;
   if (url !== undefined) {
-    if (parsed.has("env") || cwd !== undefined)
+    if (parsed.flags.env.length > 0 || cwd !== undefined)
       throw new UsageError("--env and --cwd are for servers with a command");
     if (!URL.canParse(url)) throw new UsageError(`${JSON.stringify(url)} is no URL; a command goes after --`);
-    return { url, ...(parsed.has("header") ? { headers } : {}) };
+    return { url, ...(parsed.flags.header.length > 0 ? { headers } : {}) };
   }
-  if (parsed.has("header")) throw new UsageError("--header is for servers with a URL");
+  if (parsed.flags.header.length > 0) throw new UsageError("--header is for servers with a URL");
   const [command = "", ...args] = parsed.command ?? [];
   if (command === "") throw new UsageError("there is no command after --");
   const folder = cwd === undefined ? {} : { cwd: cwd.includes("${") ? cwd : resolve(cwd) };
-  return { command, args, ...(parsed.has("env") ? { env } : {}), ...folder };
+  return { command, args, ...(parsed.flags.env.length > 0 ? { env } : {}), ...folder };
 }
 
 /** Whether a server starts and lists; says so, or what is wrong. */

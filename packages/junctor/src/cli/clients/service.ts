@@ -2,40 +2,31 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { writePrivateFile } from "../../config/index.ts";
-import { type Command, UsageError, print } from "../terminal/index.ts";
+import { junctor } from "../../invocation/index.ts";
+import { print, type Run, UsageError } from "../terminal/index.ts";
 import { describeLauncher, writeLauncher } from "./launcher.ts";
 import { assertOwnTerminal, configOf } from "./own-terminal.ts";
 
 /** `junctor service` */
-export const service: Command = {
-  name: "service",
-  summary: "Have the system start the daemon with the session of this user, and keep it.",
-  operands: "install|uninstall",
-  flags: {
-    config: { value: "FILE", help: "the config to serve (default ~/.junctor/junctor.json)" },
-    "dry-run": { help: "show the file, and write nothing" },
-  },
-  examples: ["junctor service install", "junctor service uninstall"],
-  run: async (parsed) => {
-    assertOwnTerminal();
-    const [act, stray] = parsed.operands;
-    if ((act !== "install" && act !== "uninstall") || stray !== undefined)
-      throw new UsageError("write junctor service install, or junctor service uninstall");
-    const unit = unitFor(process.platform, configOf(parsed));
-    if (parsed.has("dry-run")) await print(`${unit.file}\n\n${unit.text}`);
-    else if (act === "install") {
-      writeLauncher();
-      writePrivateFile(unit.file, unit.text, 0o644);
-      await print(`${unit.file} is written. Start it now:\n\n  ${unit.start}\n`);
-    } else if (!existsSync(unit.file)) await print(`${unit.file} does not exist\n`);
-    else if (!readFileSync(unit.file, "utf8").includes("junctor"))
-      throw new UsageError(`${unit.file} is not ours, and stays`);
-    else {
-      rmSync(unit.file);
-      await print(`${unit.file} is gone. End what still runs:\n\n  ${unit.stop}\n`);
-    }
-    return 0;
-  },
+export const service: Run<"service"> = async (parsed) => {
+  assertOwnTerminal();
+  const [act, stray] = parsed.operands;
+  if ((act !== "install" && act !== "uninstall") || stray !== undefined)
+    throw new UsageError(`write ${junctor("service")} install, or ${junctor("service")} uninstall`);
+  const unit = unitFor(process.platform, configOf(parsed));
+  if (parsed.flags["dry-run"]) await print(`${unit.file}\n\n${unit.text}`);
+  else if (act === "install") {
+    writeLauncher();
+    writePrivateFile(unit.file, unit.text, 0o644);
+    await print(`${unit.file} is written. Start it now:\n\n  ${unit.start}\n`);
+  } else if (!existsSync(unit.file)) await print(`${unit.file} does not exist\n`);
+  else if (!readFileSync(unit.file, "utf8").includes("junctor"))
+    throw new UsageError(`${unit.file} is not ours, and stays`);
+  else {
+    rmSync(unit.file);
+    await print(`${unit.file} is gone. End what still runs:\n\n  ${unit.stop}\n`);
+  }
+  return 0;
 };
 
 interface Unit {
@@ -88,7 +79,7 @@ export function unitFor(platform: NodeJS.Platform, config: string): Unit {
     };
   }
   throw new UsageError(
-    "a service can be made for systemd and launchd; here junctor attach starts the daemon when it is needed",
+    `a service can be made for systemd and launchd; here ${junctor("attach")} starts the daemon when it is needed`,
   );
 }
 

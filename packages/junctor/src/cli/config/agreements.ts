@@ -4,13 +4,13 @@ import { join, resolve } from "node:path";
 import { guardVariable } from "@junctor/client/internal";
 import { listLaunches, readPrivateFile, stateFolder, writePrivateFile } from "../../config/index.ts";
 import {
-  UsageError,
-  watchInterrupt,
   describeError,
   note,
-  withTerminal,
   toRows,
   toSafeLine,
+  UsageError,
+  watchInterrupt,
+  withTerminal,
 } from "../terminal/index.ts";
 
 /** A config that a person agreed to: where it is, and the hash of what it held. */

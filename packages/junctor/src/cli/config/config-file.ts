@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { suggest } from "@junctor/core/options";
 import { parseConfigFile, readConfigText, type GatewayConfig, parseConfig } from "../../config/index.ts";
-import { type Parsed, UsageError, note } from "../terminal/index.ts";
+import { note, type Parsed, type SharedValues, UsageError } from "../terminal/index.ts";
 import { assertAgreed, isAgreed } from "./agreements.ts";
 import { checkPlaces, findExposed } from "./config-place.ts";
 
@@ -18,24 +18,27 @@ export interface ConfigFile {
 }
 
 /** Reads the config a command line names. Warnings about it go to standard error. */
-export async function readConfigFile(parsed: Parsed): Promise<ConfigFile> {
-  const file = parsed.valueOf("config") ?? "";
-  return toConfigFile(file, readConfigText(file, true), parsed.has("unsafe-config"));
+export async function readConfigFile(parsed: Parsed<SharedValues<"config">>): Promise<ConfigFile> {
+  const file = parsed.flags.config ?? "";
+  return toConfigFile(file, readConfigText(file, true), parsed.flags["unsafe-config"]);
 }
 
 /**
  * The config a command works on: the one that is named, else the usual one in this folder, once a person agreed to it, else
  * undefined. `mayAsk` is false where the standard input is not the person's.
  */
-export async function findConfigFile(parsed: Parsed, mayAsk = true): Promise<ConfigFile | undefined> {
-  if (parsed.has("config")) return readConfigFile(parsed);
+export async function findConfigFile(
+  parsed: Parsed<SharedValues<"config">>,
+  mayAsk = true,
+): Promise<ConfigFile | undefined> {
+  if (parsed.flags.config !== undefined) return readConfigFile(parsed);
   const file = usualFiles.find((name) => existsSync(name));
   if (file === undefined) return undefined;
   // The file is read once, so that the content the person agreed to is the content that is used.
   const text = readConfigText(file);
   // Parsing asks the keychain for the secrets that the config names.
   await assertAgreed({ file, text }, mayAsk);
-  return toConfigFile(file, text, parsed.has("unsafe-config"));
+  return toConfigFile(file, text, parsed.flags["unsafe-config"]);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { suggest } from "@junctor/core/options";
 import { mayWantOAuth, type OAuthConfig } from "../../config/index.ts";
 import { findConfigFile, usualFiles } from "../config/index.ts";
-import { type Parsed, UsageError } from "../terminal/index.ts";
+import { type Parsed, type SharedValues, UsageError } from "../terminal/index.ts";
 
 /** A server that a person may sign in to. */
 export interface LoginServer {
@@ -12,7 +12,10 @@ export interface LoginServer {
 }
 
 /** Finds the server that a command line names: by its URL, or by its name in a config. Throws a `UsageError`. */
-export async function findLoginServer(command: string, parsed: Parsed): Promise<LoginServer> {
+export async function findLoginServer(
+  command: string,
+  parsed: Parsed<SharedValues<"config">>,
+): Promise<LoginServer> {
   const [name, stray] = parsed.operands;
   if (name === undefined || stray !== undefined)
     throw new UsageError(`${command} takes one server: its URL, or its name in the config`);

@@ -2,19 +2,19 @@ import { type OpenPage, type CredentialStore, connect } from "@junctor/client";
 import { createMemoryStore, type Credential, credentialId } from "@junctor/client/internal";
 import { AuthorizationError } from "@junctor/core/errors";
 import { createServerAuthorizer, sharedOwner } from "../../credentials/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import { readVersion } from "../index.ts";
 import {
-  listenForCallback,
-  openInBrowser,
-  type Command,
-  configFlags,
-  UsageError,
   type Interruption,
-  watchInterrupt,
+  listenForCallback,
   note,
+  openInBrowser,
   print,
-  withTerminal,
+  type Run,
   toSafeLine,
+  UsageError,
+  watchInterrupt,
+  withTerminal,
 } from "../terminal/index.ts";
 import { findLoginServer, type LoginServer } from "./login-server.ts";
 import { openLogins } from "./logins-store.ts";
@@ -23,31 +23,17 @@ import { openLogins } from "./logins-store.ts";
 const callbackPort = 33_418;
 
 /** `junctor login` */
-export const login: Command = {
-  name: "login",
-  summary: "Sign in to a server that wants OAuth. The access is stored, and renewed by itself.",
-  operands: "URL|NAME",
-  flags: {
-    ...configFlags,
-    "no-browser": { help: "open no browser: show the address, and take the final address from the terminal" },
-  },
-  examples: [
-    "junctor login https://mcp.example.com/mcp",
-    "junctor login linear                                  a server of the config in this folder",
-    "junctor login linear --no-browser                     on a machine without a browser",
-  ],
-  run: async (parsed) => {
-    const server = await findLoginServer("login", parsed);
-    using interruption = watchInterrupt();
-    const scopes = await signIn(server, parsed.has("no-browser"), interruption);
-    if (scopes === undefined) {
-      await print(`${server.name} wants no sign-in.\n`);
-      return 0;
-    }
-    const access = scopes.length === 0 ? "" : ` Access: ${toSafeLine(scopes.join(", "))}.`;
-    await print(`Connected.${access}\n`);
+export const login: Run<"login"> = async (parsed) => {
+  const server = await findLoginServer("login", parsed);
+  using interruption = watchInterrupt();
+  const scopes = await signIn(server, parsed.flags["no-browser"], interruption);
+  if (scopes === undefined) {
+    await print(`${server.name} wants no sign-in.\n`);
     return 0;
-  },
+  }
+  const access = scopes.length === 0 ? "" : ` Access: ${toSafeLine(scopes.join(", "))}.`;
+  await print(`Connected.${access}\n`);
+  return 0;
 };
 
 /** Resolves with the scopes that were granted; undefined when the server let us in without. */
@@ -57,7 +43,9 @@ async function signIn(
   interruption: Interruption,
 ): Promise<readonly string[] | undefined> {
   if (oauth?.grant === "client_credentials")
-    throw new UsageError(`${name} uses client_credentials: it needs no sign-in; junctor check tries it`);
+    throw new UsageError(
+      `${name} uses client_credentials: it needs no sign-in; ${junctor("check")} tries it`,
+    );
   const { signal } = interruption;
   const logins = openLogins();
   const id = credentialId(url, sharedOwner);
@@ -80,7 +68,7 @@ async function signIn(
     return listener.next(state, signal);
   };
   const { redirectUrl } = listener;
-  const advice = `junctor login ${name}`;
+  const advice = junctor(`login ${name}`);
   try {
     const authorization = createServerAuthorizer({
       server: url,

@@ -1,7 +1,8 @@
 import type { Credential } from "@junctor/client/internal";
 import { systemClock } from "@junctor/core/async";
 import { toOwnerName } from "../../accounts/index.ts";
-import { type Command, UsageError, note, print, toRows, toSafeLine } from "../terminal/index.ts";
+import { junctor } from "../../invocation/index.ts";
+import { note, print, type Run, toRows, toSafeLine, UsageError } from "../terminal/index.ts";
 import { openLogins } from "./logins-store.ts";
 
 /** A stored login, for people and for `--json`. It has no token. */
@@ -16,28 +17,22 @@ interface ListedLogin {
 }
 
 /** `junctor logins` */
-export const logins: Command = {
-  name: "logins",
-  summary: "List the servers you are signed in to.",
-  flags: { json: { help: "the same as JSON" } },
-  examples: ["junctor logins"],
-  run: async (parsed) => {
-    const [stray] = parsed.operands;
-    if (stray !== undefined) throw new UsageError("logins takes no operand");
-    const { store } = openLogins();
-    const listed = [...store.all()].flatMap(([id, value]) => toListed(id, value as Credential));
-    if (parsed.has("json")) {
-      await print(`${JSON.stringify(listed, undefined, 2)}\n`);
-      return 0;
-    }
-    if (listed.length === 0) await note("You are signed in nowhere; junctor login NAME|URL signs in.\n");
-    else await print(`${toRows([head, ...listed.map(toRow)]).join("\n")}\n`);
-    if (!store.hasOwnKey && listed.length > 0)
-      await note(
-        "Their key lies beside them, which protects copies of the files, not this account; JUNCTOR_SECRET sets another.\n",
-      );
+export const logins: Run<"logins"> = async (parsed) => {
+  const [stray] = parsed.operands;
+  if (stray !== undefined) throw new UsageError("logins takes no operand");
+  const { store } = openLogins();
+  const listed = [...store.all()].flatMap(([id, value]) => toListed(id, value as Credential));
+  if (parsed.flags.json) {
+    await print(`${JSON.stringify(listed, undefined, 2)}\n`);
     return 0;
-  },
+  }
+  if (listed.length === 0) await note(`You are signed in nowhere; ${junctor("login")} NAME|URL signs in.\n`);
+  else await print(`${toRows([head, ...listed.map(toRow)]).join("\n")}\n`);
+  if (!store.hasOwnKey && listed.length > 0)
+    await note(
+      "Their key lies beside them, which protects copies of the files, not this account; JUNCTOR_SECRET sets another.\n",
+    );
+  return 0;
 };
 
 const head = ["server", "owner", "signed in at", "access", "ends"];

@@ -8,50 +8,36 @@ import {
 } from "@junctor/client/internal";
 import { toOwnerName } from "../../accounts/index.ts";
 import { type FileStore, sharedOwner } from "../../credentials/index.ts";
-import { type Command, configFlags, note, print, toSafeLine } from "../terminal/index.ts";
+import { note, print, type Run, toSafeLine } from "../terminal/index.ts";
 import { findLoginServer } from "./login-server.ts";
 import { openLogins } from "./logins-store.ts";
 
 /** `junctor logout` */
-export const logout: Command = {
-  name: "logout",
-  summary: "Forget the access to a server, and have its authorization server forget it.",
-  operands: "URL|NAME",
-  flags: {
-    ...configFlags,
-    caller: { value: "NAME", help: "take the account of a caller of the gateway away, instead of your own" },
-  },
-  examples: [
-    "junctor logout https://mcp.example.com/mcp",
-    "junctor logout linear",
-    "junctor logout linear --caller ada                    where each caller has its own account",
-  ],
-  run: async (parsed) => {
-    const { name, url, oauth } = await findLoginServer("logout", parsed);
-    const { store } = openLogins();
-    const caller = parsed.valueOf("caller");
-    const whose = caller === undefined ? "" : ` of ${toSafeLine(caller)}`;
-    const removed: Credential[] = [];
-    for (const id of caller === undefined ? [credentialId(url, sharedOwner)] : idsOf(store, url, caller)) {
-      const stored = (await store.read(id)) as Credential | undefined;
-      await store.alone(id, () => store.remove(id));
-      if (stored !== undefined) removed.push(stored);
-    }
-    if (removed.length === 0) {
-      await print(`There was no login${whose} for ${name}.\n`);
-      return 0;
-    }
-    const fetch = createGuardedFetch({ server: url });
-    const revoked = await Promise.all(
-      removed.map((stored) => revokeCredential(stored, { fetch, privateKey: oauth?.privateKey })),
-    );
-    await print(
-      caller === undefined ? `Logged out of ${name}.\n` : `Took the account${whose} at ${name} away.\n`,
-    );
-    if (revoked.includes(false))
-      await note("junctor: its authorization server did not revoke the access, which ends by itself\n");
+export const logout: Run<"logout"> = async (parsed) => {
+  const { name, url, oauth } = await findLoginServer("logout", parsed);
+  const { store } = openLogins();
+  const caller = parsed.flags.caller;
+  const whose = caller === undefined ? "" : ` of ${toSafeLine(caller)}`;
+  const removed: Credential[] = [];
+  for (const id of caller === undefined ? [credentialId(url, sharedOwner)] : idsOf(store, url, caller)) {
+    const stored = (await store.read(id)) as Credential | undefined;
+    await store.alone(id, () => store.remove(id));
+    if (stored !== undefined) removed.push(stored);
+  }
+  if (removed.length === 0) {
+    await print(`There was no login${whose} for ${name}.\n`);
     return 0;
-  },
+  }
+  const fetch = createGuardedFetch({ server: url });
+  const revoked = await Promise.all(
+    removed.map((stored) => revokeCredential(stored, { fetch, privateKey: oauth?.privateKey })),
+  );
+  await print(
+    caller === undefined ? `Logged out of ${name}.\n` : `Took the account${whose} at ${name} away.\n`,
+  );
+  if (revoked.includes(false))
+    await note("junctor: its authorization server did not revoke the access, which ends by itself\n");
+  return 0;
 };
 
 /** The credentials of a caller at a server: a name may have been given to several people in the course of time. */

@@ -16,35 +16,16 @@ import {
   userConfig,
 } from "../../attach/index.ts";
 import { readVersion } from "../index.ts";
-import type { Command, Flags } from "../terminal/index.ts";
+import { commands, type FlagRow, type Run } from "../terminal/index.ts";
 
-const flags: Flags = {
-  config: { value: "FILE", help: "the config to serve (default ~/.junctor/junctor.json)" },
-  "unsafe-config": { help: "use the config though other users may write it" },
-  profile: { value: "NAME", help: "serve this profile of the config" },
-  client: { value: "NAME", help: "the program that starts us, for junctor status and the audit" },
-  workspace: {
-    value: "FOLDER",
-    help: "the folder of the project (default: the current one, if it can be one)",
-  },
-};
+const flags: { readonly [name: string]: FlagRow } = commands.attach.flags;
 
 /** `junctor attach` */
-export const attach: Command = {
-  name: "attach",
-  summary: "Serve a client on standard input and output from the daemon that all clients of this user share.",
-  flags,
-  examples: [
-    "junctor attach --client cursor                what junctor install writes into the client's file",
-    "junctor attach --config .mcp.json             another config, with a daemon of its own",
-  ],
-  run: async (parsed) => {
-    const values = Object.keys(flags).flatMap((name) => {
-      const value = parsed.valueOf(name);
-      return value === undefined ? [] : [[name, value] as const];
-    });
-    return serveAttached(new Map(values));
-  },
+export const attach: Run<"attach"> = async (parsed) => {
+  const given = Object.entries<string | boolean | undefined>(parsed.flags).flatMap(([name, value]) =>
+    value === undefined || value === false ? [] : [[name, value === true ? "" : value] as const],
+  );
+  return serveAttached(new Map(given));
 };
 
 /** Serves if every word is a flag of attach with its value; false when the rest of the program must say what is wrong. */

@@ -4,8 +4,9 @@ import { fileURLToPath } from "node:url";
 import { suggest } from "@junctor/core/options";
 import { askDaemon, type ControlRequest, type RunPlace } from "../../attach/index.ts";
 import type { DaemonStatus, RestartedServer } from "../../daemon/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import { readVersion } from "../index.ts";
-import { UsageError, note, print, toSafeLine, toSafeText } from "../terminal/index.ts";
+import { note, print, toSafeLine, toSafeText, UsageError } from "../terminal/index.ts";
 
 /** Asks the daemon of a config; undefined when none runs. */
 async function ask(place: RunPlace, control: ControlRequest): Promise<unknown> {
@@ -82,7 +83,7 @@ export async function restartServerOf(
   const answer = await askDaemon(place, introduction, { answerMs: restartMs });
   if (answer === undefined)
     throw new UsageError(
-      `the daemon (junctor ${status.build}) is too old to restart one server: junctor restart, without a name, starts it anew`,
+      `the daemon (junctor ${status.build}) is too old to restart one server: ${junctor("restart")}, without a name, starts it anew`,
     );
   const { servers, names } = answer as RestartedServer;
   if (names.length === 0)
@@ -111,5 +112,5 @@ export async function restartDaemon(place: RunPlace, config: string): Promise<nu
     }
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  throw new UsageError("no new daemon answered within 10 s: junctor logs tells why");
+  throw new UsageError(`no new daemon answered within 10 s: ${junctor("logs")} tells why`);
 }

@@ -14,47 +14,30 @@ import { checkPlaces } from "../config/index.ts";
 import { readVersion } from "../index.ts";
 import { openLogins, readSecrets } from "../login/index.ts";
 import { FollowedScopes, createFileLog, listenForReload, observe } from "../serve/index.ts";
-import { type Command, configFlags, UsageError, untilSignal, describeError } from "../terminal/index.ts";
+import { describeError, type Run, untilSignal, UsageError } from "../terminal/index.ts";
 import { restartDaemon, showDaemon, stopDaemon } from "./daemon-control.ts";
 import { daemonLogOf, showDaemonLog } from "./daemon-log.ts";
 
 /** `junctor daemon` */
-export const daemon: Command = {
-  name: "daemon",
-  summary: "The one process behind all clients that run junctor attach: see it, stop it, or run it here.",
-  operands: "[status|logs|stop|restart]",
-  flags: {
-    ...configFlags,
-    keep: { help: "stay also while there is no client, as a service does" },
-    "take-over": { help: "take the place of a daemon that runs" },
-    json: { help: "status and logs as JSON" },
-  },
-  examples: [
-    "junctor daemon status                         its clients and servers",
-    "junctor daemon logs                           the end of its log",
-    "junctor daemon stop                           end it; a client that needs it starts the next",
-    "junctor daemon --keep                         run it here, for a service manager",
-  ],
-  run: async (parsed) => {
-    const file = resolve(parsed.valueOf("config") ?? userConfig());
-    const [act] = parsed.operands;
-    if (act !== undefined) return control(act, file, parsed.has("json"));
-    const text = readConfigText(file);
-    dropEnvironment();
-    process.chdir(homedir());
-    const place = openRunPlace(file);
-    if (!parsed.has("take-over") && (await isServed(place))) return 0;
-    const config = parseForNobody(file, text);
-    checkPlaces(file, config, parsed.has("unsafe-config"));
-    const log = createKeptLog(createFileLog(config.log.level, daemonLogOf(place)), systemClock);
-    process.on("unhandledRejection", (reason) =>
-      log.error({ error: describeError(reason) }, "unhandled rejection"),
-    );
-    const idleMs = parsed.has("keep") ? undefined : config.daemon.idleMs;
-    const isTrusted = parsed.has("unsafe-config");
-    await serveFronts({ file, text, log, config, idleMs, isTrusted });
-    return 0;
-  },
+export const daemon: Run<"daemon"> = async (parsed) => {
+  const file = resolve(parsed.flags.config ?? userConfig());
+  const [act] = parsed.operands;
+  if (act !== undefined) return control(act, file, parsed.flags.json);
+  const text = readConfigText(file);
+  dropEnvironment();
+  process.chdir(homedir());
+  const place = openRunPlace(file);
+  if (!parsed.flags["take-over"] && (await isServed(place))) return 0;
+  const config = parseForNobody(file, text);
+  checkPlaces(file, config, parsed.flags["unsafe-config"]);
+  const log = createKeptLog(createFileLog(config.log.level, daemonLogOf(place)), systemClock);
+  process.on("unhandledRejection", (reason) =>
+    log.error({ error: describeError(reason) }, "unhandled rejection"),
+  );
+  const idleMs = parsed.flags.keep ? undefined : config.daemon.idleMs;
+  const isTrusted = parsed.flags["unsafe-config"];
+  await serveFronts({ file, text, log, config, idleMs, isTrusted });
+  return 0;
 };
 
 const acts = ["status", "logs", "stop", "restart"];

@@ -4,49 +4,37 @@ import type { AdminLogLine, LogReport } from "../../admin/index.ts";
 import { openRunPlace, type RunPlace, userConfig } from "../../attach/index.ts";
 import { askAdmin, readAdminEvents } from "../serve/index.ts";
 import {
-  type Command,
-  type Parsed,
+  note,
+  type ParsedOf,
+  print,
   refuseOperands,
+  type Run,
+  toSafeLine,
   UsageError,
   watchInterrupt,
-  note,
-  print,
-  toSafeLine,
 } from "../terminal/index.ts";
 import { daemonLogOf, showDaemonLog } from "./daemon-log.ts";
 import { findRunning, isDaemon, nothingRuns, onlyOne, type Running } from "./running.ts";
-import { gatewayFlags } from "./status.ts";
 
 const levels = ["debug", "info", "warn", "error"];
 
 /** `junctor logs` */
-export const logs: Command = {
-  name: "logs",
-  summary: "Show the last lines of the log of the daemon or a running gateway, and those to come.",
-  flags: {
-    ...gatewayFlags,
-    follow: { help: "go on with the lines to come, until Ctrl-C", short: "f" },
-    level: { value: "LEVEL", help: "the least important lines to show: debug, info, warn or error" },
-    json: { help: "as JSON, one line each" },
-  },
-  examples: ["junctor logs -f", "junctor logs --level warn"],
-  run: async (parsed) => {
-    refuseOperands("logs", parsed);
-    const level = parsed.valueOf("level") ?? "debug";
-    if (!levels.includes(level)) throw new UsageError(`--level needs one of ${levels.join(", ")}`);
-    const chosen = await chooseLog(parsed);
-    if (chosen.kind === "gateway") return showGatewayLog(chosen.processes, level, parsed);
-    const follow = parsed.has("follow") ? watchInterrupt() : undefined;
-    const shown = { level, isJson: parsed.has("json"), follows: follow?.signal };
-    await showDaemonLog(chosen.place, shown);
-    follow?.[Symbol.dispose]();
-    return 0;
-  },
+export const logs: Run<"logs"> = async (parsed) => {
+  refuseOperands("logs", parsed);
+  const level = parsed.flags.level ?? "debug";
+  if (!levels.includes(level)) throw new UsageError(`--level needs one of ${levels.join(", ")}`);
+  const chosen = await chooseLog(parsed);
+  if (chosen.kind === "gateway") return showGatewayLog(chosen.processes, level, parsed);
+  const follow = parsed.flags.follow ? watchInterrupt() : undefined;
+  const shown = { level, isJson: parsed.flags.json, follows: follow?.signal };
+  await showDaemonLog(chosen.place, shown);
+  follow?.[Symbol.dispose]();
+  return 0;
 };
 
 /** The log of the one that runs. When nothing does, that of the daemon that ended, which tells why. */
-async function chooseLog(parsed: Parsed): Promise<ChosenLog> {
-  const wanted = { config: parsed.valueOf("config"), pid: parsed.valueOf("pid") };
+async function chooseLog(parsed: ParsedOf<"logs">): Promise<ChosenLog> {
+  const wanted = { config: parsed.flags.config, pid: parsed.flags.pid };
   const processes = onlyOne(await findRunning(wanted));
   const [daemon] = processes.filter(isDaemon);
   if (daemon !== undefined) return daemon;
@@ -70,15 +58,15 @@ function isGateway(running: Running): running is GatewayProcess {
 async function showGatewayLog(
   processes: readonly GatewayProcess[],
   level: string,
-  parsed: Parsed,
+  parsed: ParsedOf<"logs">,
 ): Promise<number> {
   const show = (line: AdminLogLine): string =>
-    parsed.has("json") ? `${JSON.stringify(line)}\n` : toText(line);
+    parsed.flags.json ? `${JSON.stringify(line)}\n` : toText(line);
   const tell = async (lines: readonly AdminLogLine[]): Promise<void> => {
     const inOrder = lines.toSorted((one, other) => one.at - other.at);
     await print(inOrder.map(show).join(""));
   };
-  if (!parsed.has("follow")) {
+  if (!parsed.flags.follow) {
     const all = await Promise.all(processes.map((one) => createReader(one, level)()));
     await tell(all.flat());
     return 0;

@@ -1,42 +1,29 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { stateFolder, writePrivateFile } from "../../config/index.ts";
-import { openAddress, type Command, refuseOperands, UsageError, note, print } from "../terminal/index.ts";
+import { junctor } from "../../invocation/index.ts";
+import { note, openAddress, print, refuseOperands, type Run, UsageError } from "../terminal/index.ts";
 import { findRunning, nothingRuns, onlyOne, pageOf, type Running } from "./running.ts";
-import { gatewayFlags } from "./status.ts";
 
 /** `junctor open` */
-export const open: Command = {
-  name: "open",
-  summary:
-    "Open the admin page of what runs in the browser: servers, tools to try, calls, charts and the log.",
-  flags: {
-    ...gatewayFlags,
-    print: { help: "print the address, with its key, and open nothing" },
-  },
-  examples: [
-    "junctor open                                  or its address, where there is no browser",
-    "junctor open --print                          the address alone",
-  ],
-  run: async (parsed) => {
-    refuseOperands("open", parsed);
-    const wanted = { config: parsed.valueOf("config"), pid: parsed.valueOf("pid") };
-    const found = await findRunning(wanted);
-    if (found.length === 0) throw nothingRuns(wanted);
-    const paged = found.filter((running) => pageOf(running) !== undefined);
-    // Each worker has a page; the first one's is as good as any.
-    const [first] = onlyOne(paged);
-    const page = first && pageOf(first);
-    if (page === undefined) throw noPage(found);
-    if (!parsed.has("print") && hasBrowser() && (await openAddress(toSafeAddress(page)))) {
-      await note(
-        `Opened ${page.replace(/#.*/s, "")} in your browser; junctor open --print shows its address.\n`,
-      );
-      return 0;
-    }
-    await print(`${page}\n`);
+export const open: Run<"open"> = async (parsed) => {
+  refuseOperands("open", parsed);
+  const wanted = { config: parsed.flags.config, pid: parsed.flags.pid };
+  const found = await findRunning(wanted);
+  if (found.length === 0) throw nothingRuns(wanted);
+  const paged = found.filter((running) => pageOf(running) !== undefined);
+  // Each worker has a page; the first one's is as good as any.
+  const [first] = onlyOne(paged);
+  const page = first && pageOf(first);
+  if (page === undefined) throw noPage(found);
+  if (!parsed.flags.print && hasBrowser() && (await openAddress(toSafeAddress(page)))) {
+    await note(
+      `Opened ${page.replace(/#.*/s, "")} in your browser; ${junctor("open")} --print shows its address.\n`,
+    );
     return 0;
-  },
+  }
+  await print(`${page}\n`);
+  return 0;
 };
 
 /**

@@ -1,40 +1,32 @@
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { guardVariable } from "@junctor/client/internal";
+import { junctor } from "../../invocation/index.ts";
 import { isAccepted } from "../config/index.ts";
 import { showUnseen, findGateways, takeEdit, type WaitingGateway } from "../serve/index.ts";
-import { type Command, UsageError, refuseOperands, note, print, toSafeLine } from "../terminal/index.ts";
+import { note, print, refuseOperands, type Run, toSafeLine, UsageError } from "../terminal/index.ts";
 
 /** `junctor reload` */
-export const reload: Command = {
-  name: "reload",
-  summary: "Have a running gateway take the part of its edited config that waits for you.",
-  flags: {
-    config: { value: "FILE", help: "only the gateway that was started with this config" },
-    yes: { help: "take it without asking", short: "y" },
-  },
-  examples: ["junctor reload", "junctor reload --config .mcp.json --yes"],
-  run: async (parsed) => {
-    refuseOperands("reload", parsed);
-    // A server that may run commands could run this one.
-    if (process.env[guardVariable] !== undefined)
-      throw new UsageError(
-        "a server of a gateway cannot agree for you; run this from a terminal of your own",
-      );
-    if (process.platform === "win32")
-      throw new UsageError("reload does not work on Windows; start serve again, or with --reload trust");
-    const chosen = choose(await findGateways(), parsed.valueOf("config"));
-    let exitCode = 0;
-    for (const gateway of chosen) if (!(await take(gateway, parsed.has("yes")))) exitCode = 1;
-    return exitCode;
-  },
+export const reload: Run<"reload"> = async (parsed) => {
+  refuseOperands("reload", parsed);
+  // A server that may run commands could run this one.
+  if (process.env[guardVariable] !== undefined)
+    throw new UsageError("a server of a gateway cannot agree for you; run this from a terminal of your own");
+  if (process.platform === "win32")
+    throw new UsageError("reload does not work on Windows; start serve again, or with --reload trust");
+  const chosen = choose(await findGateways(), parsed.flags.config);
+  let exitCode = 0;
+  for (const gateway of chosen) if (!(await take(gateway, parsed.flags.yes))) exitCode = 1;
+  return exitCode;
 };
 
 function choose(running: readonly WaitingGateway[], file: string | undefined): readonly WaitingGateway[] {
   const wanted = file === undefined ? undefined : toRealPath(file);
   const chosen = running.filter((gateway) => wanted === undefined || toRealPath(gateway.file) === wanted);
   if (chosen.length === 0)
-    throw new UsageError(`no gateway of yours runs with ${file ?? "a config"}; junctor serve starts one`);
+    throw new UsageError(
+      `no gateway of yours runs with ${file ?? "a config"}; ${junctor("serve")} starts one`,
+    );
   const waiting = chosen.filter((gateway) => gateway.wrong !== "" || gateway.waiting.length > 0);
   if (wanted === undefined && waiting.length > 1)
     throw new UsageError(

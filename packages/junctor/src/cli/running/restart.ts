@@ -1,41 +1,31 @@
 import { guardVariable } from "@junctor/client/internal";
 import type { ServerReport } from "../../admin/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import { askAdmin } from "../serve/index.ts";
-import { type Command, UsageError, note, print, toSafeLine } from "../terminal/index.ts";
+import { note, print, type Run, toSafeLine, UsageError } from "../terminal/index.ts";
 import { restartDaemon, restartServerOf } from "./daemon-control.ts";
 import { findRunning, isDaemon, nothingRuns, onlyOne, type Running } from "./running.ts";
-import { gatewayFlags } from "./status.ts";
 
 /** `junctor restart` */
-export const restart: Command = {
-  name: "restart",
-  summary: "Start the daemon anew, or one server of the daemon or of a running gateway.",
-  operands: "[NAME]",
-  flags: gatewayFlags,
-  examples: [
-    "junctor restart                               the daemon; its clients go on at the next",
-    "junctor restart github                        one server, for all clients that use it",
-  ],
-  run: async (parsed) => {
-    const [name, more] = parsed.operands;
-    if (more !== undefined)
-      throw new UsageError("restart takes the name of one server; junctor status lists them");
-    // A server that may run commands could run this one.
-    if (process.env[guardVariable] !== undefined)
-      throw new UsageError(
-        "a server of a gateway cannot restart others; run this from a terminal of your own",
-      );
-    const wanted = { config: parsed.valueOf("config"), pid: parsed.valueOf("pid") };
-    const found = await findRunning(wanted);
-    if (found.length === 0) throw nothingRuns(wanted);
-    return name === undefined ? restartOne(found) : restartServer(name, found);
-  },
+export const restart: Run<"restart"> = async (parsed) => {
+  const [name, more] = parsed.operands;
+  if (more !== undefined)
+    throw new UsageError(`restart takes the name of one server; ${junctor("status")} lists them`);
+  // A server that may run commands could run this one.
+  if (process.env[guardVariable] !== undefined)
+    throw new UsageError("a server of a gateway cannot restart others; run this from a terminal of your own");
+  const wanted = { config: parsed.flags.config, pid: parsed.flags.pid };
+  const found = await findRunning(wanted);
+  if (found.length === 0) throw nothingRuns(wanted);
+  return name === undefined ? restartOne(found) : restartServer(name, found);
 };
 
 async function restartOne(found: readonly Running[]): Promise<number> {
   const [daemon] = onlyOne(found.filter(isDaemon));
   if (daemon === undefined)
-    throw new UsageError("no daemon runs; for a gateway of junctor serve, write the name of one server");
+    throw new UsageError(
+      `no daemon runs; for a gateway of ${junctor("serve")}, write the name of one server`,
+    );
   return restartDaemon(daemon.place, daemon.status.config);
 }
 

@@ -1,6 +1,7 @@
 import type { Status } from "../../admin/index.ts";
 import { listRunPlaces, type RunPlace } from "../../attach/index.ts";
 import type { DaemonStatus } from "../../daemon/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import { findAdmins } from "../serve/index.ts";
 import { UsageError } from "../terminal/index.ts";
 import { askStatus } from "./daemon-control.ts";
@@ -21,7 +22,7 @@ interface WantedGateway {
 export async function findRunning({ config, pid }: WantedGateway): Promise<readonly Running[]> {
   if (process.platform === "win32")
     throw new UsageError(
-      "this does not work on Windows; use junctor daemon, or the admin API on its port, see docs/reference/admin-api.md",
+      `this does not work on Windows; use ${junctor("daemon")}, or the admin API on its port, see docs/reference/admin-api.md`,
     );
   const [daemons, gateways] = await Promise.all([findDaemons(), findAdmins()]);
   const served = gateways
@@ -63,7 +64,7 @@ export function onlyOne<One extends Running>(found: readonly One[]): readonly On
 export function nothingRuns({ config, pid }: WantedGateway): UsageError {
   const what = config === undefined && pid === undefined ? "" : " with that";
   return new UsageError(
-    `no gateway and no daemon of yours runs${what}; junctor serve starts one, and a client with junctor attach the other`,
+    `no gateway and no daemon of yours runs${what}; ${junctor("serve")} starts one, and a client with ${junctor("attach")} the other`,
   );
 }
 

@@ -9,7 +9,7 @@ import { startGateway } from "../../gateway/index.ts";
 import { checkPlaces } from "../config/index.ts";
 import { openLogins, readSecrets } from "../login/index.ts";
 import { createLog } from "../serve/index.ts";
-import { UsageError, toComplaint } from "../terminal/index.ts";
+import { toComplaint, UsageError } from "../terminal/index.ts";
 
 interface HereOptions {
   /** The path of the config. */

@@ -1,31 +1,20 @@
 import type { ServerReport, Servers, Status } from "../../admin/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import { askAdmin } from "../serve/index.ts";
-import { type Command, refuseOperands, print, toRows, toSafeLine } from "../terminal/index.ts";
+import { print, refuseOperands, type Run, toRows, toSafeLine } from "../terminal/index.ts";
 import { describeDaemon } from "./daemon-control.ts";
 import { findRunning, nothingRuns, pageOf, type Running } from "./running.ts";
 
-/** Flags that say which gateway or daemon is meant. */
-export const gatewayFlags: Command["flags"] = {
-  config: { value: "FILE", help: "the gateway or daemon that was started with this config" },
-  pid: { value: "PID", help: "the gateway or daemon with this process number; of a worker, that one alone" },
-};
-
 /** `junctor status` */
-export const status: Command = {
-  name: "status",
-  summary: "Show how the daemon and running gateways are, with their servers and the address of their page.",
-  flags: { ...gatewayFlags, json: { help: "as JSON, one line each" } },
-  examples: ["junctor status", "junctor status --config .mcp.json --json"],
-  run: async (parsed) => {
-    refuseOperands("status", parsed);
-    const wanted = { config: parsed.valueOf("config"), pid: parsed.valueOf("pid") };
-    const found = await findRunning(wanted);
-    if (found.length === 0) throw nothingRuns(wanted);
-    const shown = await Promise.all(found.map((running) => look(running)));
-    if (parsed.has("json")) await print(shown.map(({ json }) => `${JSON.stringify(json)}\n`).join(""));
-    else await print(shown.map(({ text }) => text).join("\n"));
-    return shown.some(({ isDown }) => isDown) ? 1 : 0;
-  },
+export const status: Run<"status"> = async (parsed) => {
+  refuseOperands("status", parsed);
+  const wanted = { config: parsed.flags.config, pid: parsed.flags.pid };
+  const found = await findRunning(wanted);
+  if (found.length === 0) throw nothingRuns(wanted);
+  const shown = await Promise.all(found.map((running) => look(running)));
+  if (parsed.flags.json) await print(shown.map(({ json }) => `${JSON.stringify(json)}\n`).join(""));
+  else await print(shown.map(({ text }) => text).join("\n"));
+  return shown.some(({ isDown }) => isDown) ? 1 : 0;
 };
 
 interface Look {
@@ -51,7 +40,7 @@ function describe(gateway: Status, servers: readonly ServerReport[]): string {
   const { pid, version, state, uptimeMs, url, config, calls, sessions, parked, problems = 0 } = gateway;
   const { worker } = gateway;
   const which = worker === undefined ? "" : `worker ${worker.number} of ${worker.count}, `;
-  const head = `The gateway of junctor serve (${which}process ${pid}, junctor ${version}) is ${state} since ${toDuration(uptimeMs)}${url === undefined ? "" : `, on ${url}`}.`;
+  const head = `The gateway of ${junctor("serve")} (${which}process ${pid}, junctor ${version}) is ${state} since ${toDuration(uptimeMs)}${url === undefined ? "" : `, on ${url}`}.`;
   const counts = `${calls.underway} calls underway, ${calls.total} answered, ${calls.failed} failed; ${sessions} sessions, ${parked} parked calls.`;
   const rows = toRows(servers.map(toRow)).map((row) => `  ${row}`);
   const lines = [
@@ -64,7 +53,7 @@ function describe(gateway: Status, servers: readonly ServerReport[]): string {
       ? []
       : [
           "",
-          `${problems === 1 ? "1 problem" : `${problems} problems`}: junctor check tells of the config, junctor logs of the rest.`,
+          `${problems === 1 ? "1 problem" : `${problems} problems`}: ${junctor("check")} tells of the config, ${junctor("logs")} of the rest.`,
         ]),
   ];
   return lines.map((line) => `${line}\n`).join("");
@@ -75,7 +64,7 @@ function describePage(running: Running): string {
   if (page === undefined) return "";
   // A key is shown to a person, and written to no file.
   const [address = "", key] = page.split("#");
-  const shown = process.stdout.isTTY || key === undefined ? page : `${address} (junctor open opens it)`;
+  const shown = process.stdout.isTTY || key === undefined ? page : `${address} (${junctor("open")} opens it)`;
   return `\nPage: ${shown}\n`;
 }
 

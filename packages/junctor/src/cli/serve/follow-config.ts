@@ -13,6 +13,7 @@ import {
   watchConfig,
 } from "../../config/index.ts";
 import type { RunningGateway } from "../../gateway/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import type { GatewayLog } from "../../log/index.ts";
 import { checkPlaces } from "../config/index.ts";
 import { describeError } from "../terminal/index.ts";
@@ -176,7 +177,7 @@ function describe(waiting: readonly string[]): string {
   const shown = [...waiting.slice(0, maxShown).map(toShort), ...(more > 0 ? [`${more} more`] : [])];
   return (
     `part of the edited config waits for you: ${shown.join("; ")}. ` +
-    `To take it, run "junctor reload" or send SIGHUP to process ${process.pid}`
+    `To take it, run "${junctor("reload")}" or send SIGHUP to process ${process.pid}`
   );
 }
 

@@ -1,6 +1,7 @@
 import { metaKeys, newestModernRevision } from "@junctor/core/mcp";
+import { junctor } from "../../invocation/index.ts";
 import type { ServerStatus } from "../../servers/index.ts";
-import { invocation, toRows } from "../terminal/index.ts";
+import { toRows } from "../terminal/index.ts";
 import type { ReloadChoice } from "./follow-config.ts";
 import type { ServePlan } from "./serve-plan.ts";
 
@@ -24,7 +25,7 @@ function describeHttp(url: string): string {
     "See countdown stream:",
     "",
     `  ${curl}`,
-    `  ${invocation} call countdown from=5 --server ${url}`,
+    `  ${junctor("call")} countdown from=5 --server ${url}`,
     "",
     "Use it from Claude, Cursor or another client (VS Code says servers for mcpServers):",
     "",
@@ -84,9 +85,9 @@ function describeGateway(url: string, greeting: GatewayGreeting): string {
 }
 
 const followed: { readonly [Choice in ReloadChoice]: string } = {
-  safe: 'Edits of the config are picked up; what they start or allow waits for "junctor reload".',
+  safe: `Edits of the config are picked up; what they start or allow waits for "${junctor("reload")}".`,
   trust: "Edits of the config are picked up, with everything they start.",
-  off: 'Edits of the config wait for "junctor reload".',
+  off: `Edits of the config wait for "${junctor("reload")}".`,
 };
 
 /** What a person sees when the servers are up, or had their time: how each of them is. */

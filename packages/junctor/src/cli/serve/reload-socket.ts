@@ -3,6 +3,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import { stateFolder } from "../../config/index.ts";
 import type { RunningGateway } from "../../gateway/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import type { GatewayLog } from "../../log/index.ts";
 import { describeError } from "../terminal/index.ts";
 import { followConfig, type FollowedConfig, type WaitingEdit } from "./follow-config.ts";
@@ -51,7 +52,7 @@ export async function listenForReload(
     await listen(server, path);
     return { [Symbol.dispose]: () => void server.close() };
   } catch (error) {
-    onWarning(`"junctor reload" cannot reach this gateway: ${path}: ${describeError(error)}`);
+    onWarning(`"${junctor("reload")}" cannot reach this gateway: ${path}: ${describeError(error)}`);
     return undefined;
   }
 }

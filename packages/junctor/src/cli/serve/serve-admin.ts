@@ -23,7 +23,7 @@ import {
   type Telemetry,
 } from "../../telemetry/index.ts";
 import { readVersion } from "../index.ts";
-import { withAdvice, describeError, adviseOn } from "../terminal/index.ts";
+import { adviseOn, describeError, withAdvice } from "../terminal/index.ts";
 import { adminSocket } from "./admin-client.ts";
 import { readTraceSettings, type TraceSettings } from "./trace-settings.ts";
 

@@ -11,7 +11,7 @@ import { isOpen, cacheFolder } from "../../config/index.ts";
 import { startGateway, type RunningGateway } from "../../gateway/index.ts";
 import { readVersion } from "../index.ts";
 import { openLogins } from "../login/index.ts";
-import { withAdvice, describeError } from "../terminal/index.ts";
+import { describeError, withAdvice } from "../terminal/index.ts";
 import { createDemoRegistry } from "./demo.ts";
 import { type Observed, observe, type WorkerPlace } from "./serve-admin.ts";
 import { drainReplica, openReplica } from "./serve-cluster.ts";

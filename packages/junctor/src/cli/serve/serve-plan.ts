@@ -3,7 +3,7 @@ import { isLoopback } from "@junctor/core/channel";
 import { BindError } from "@junctor/core/errors";
 import { isOpen, type GatewayConfig, parseConfigValue } from "../../config/index.ts";
 import { assertProfile, type ConfigFile, findConfigFile } from "../config/index.ts";
-import { type Parsed, UsageError, parsePort, refuseOperands } from "../terminal/index.ts";
+import { type ParsedOf, parsePort, refuseOperands, UsageError } from "../terminal/index.ts";
 import { type ReloadChoice, reloadChoices } from "./follow-config.ts";
 
 /** What `junctor serve` is to serve, and how: the command line and the config, checked. Plain data. */
@@ -26,67 +26,67 @@ export interface ServePlan {
 }
 
 /** Reads the command line and the config. Asks a person about a config that was found. Throws `UsageError` and `BindError`. */
-export async function readServePlan(parsed: Parsed): Promise<ServePlan> {
+export async function readServePlan(parsed: ParsedOf<"serve">): Promise<ServePlan> {
   assertSensible(parsed);
-  const opened = await findConfigFile(parsed, !parsed.has("stdio"));
+  const opened = await findConfigFile(parsed, !parsed.flags.stdio);
   const config = opened?.config ?? noConfig;
-  const host = parsed.valueOf("host") ?? config.http.host ?? "127.0.0.1";
+  const host = parsed.flags.host ?? config.http.host ?? "127.0.0.1";
   assertKeys(host, config, parsed);
-  const profile = parsed.valueOf("profile");
+  const profile = parsed.flags.profile;
   if (profile !== undefined) assertProfile(config, profile, undefined, opened?.file);
-  const tcp = parsed.valueOf("tcp");
+  const tcp = parsed.flags.tcp;
   const port =
     tcp === undefined
-      ? parsePort("port", parsed.valueOf("port") ?? String(config.http.port ?? 7780))
+      ? parsePort("port", parsed.flags.port ?? String(config.http.port ?? 7780))
       : parsePort("tcp", tcp);
   return {
     opened,
     config,
     served: opened === undefined ? "demo" : resolve(opened.file),
-    transport: parsed.has("stdio") ? "stdio" : tcp === undefined ? "http" : "tcp",
+    transport: parsed.flags.stdio ? "stdio" : tcp === undefined ? "http" : "tcp",
     host,
     port,
     profile,
     choice: reloadChoiceOf(parsed),
     level: levelOf(parsed, opened),
-    isLevelGiven: parsed.valueOf("log-level") !== undefined,
+    isLevelGiven: parsed.flags["log-level"] !== undefined,
   };
 }
 
-function assertSensible(parsed: Parsed): void {
+function assertSensible(parsed: ParsedOf<"serve">): void {
   refuseOperands("serve", parsed);
   const transports = [
-    parsed.has("stdio") ? "--stdio" : undefined,
-    parsed.valueOf("tcp") === undefined ? undefined : "--tcp",
-    parsed.valueOf("port") === undefined ? undefined : "--port",
+    parsed.flags.stdio ? "--stdio" : undefined,
+    parsed.flags.tcp === undefined ? undefined : "--tcp",
+    parsed.flags.port === undefined ? undefined : "--port",
   ].filter((flag) => flag !== undefined);
   if (transports.length > 1) throw new UsageError(`choose one of ${transports.join(" and ")}`);
-  if (parsed.has("stdio") && parsed.has("host"))
+  if (parsed.flags.stdio && parsed.flags.host !== undefined)
     throw new UsageError("--stdio listens on no address; leave out --host");
 }
 
 const levels = ["trace", "debug", "info", "warn", "error", "silent"];
 
-function levelOf(parsed: Parsed, opened: ConfigFile | undefined): string {
+function levelOf(parsed: ParsedOf<"serve">, opened: ConfigFile | undefined): string {
   // The demo has nothing to tell but what its greeting says.
   const usual = opened?.config.log.level ?? "warn";
-  const level = parsed.valueOf("log-level") ?? usual;
+  const level = parsed.flags["log-level"] ?? usual;
   if (!levels.includes(level))
     throw new UsageError(`--log-level needs one of ${levels.join(", ")}, not ${JSON.stringify(level)}`);
   return level;
 }
 
-function reloadChoiceOf(parsed: Parsed): ReloadChoice {
-  const value = parsed.valueOf("reload") ?? "safe";
+function reloadChoiceOf(parsed: ParsedOf<"serve">): ReloadChoice {
+  const value = parsed.flags.reload ?? "safe";
   const choice = reloadChoices.find((candidate) => candidate === value);
   if (choice !== undefined) return choice;
   throw new UsageError(`--reload needs one of ${reloadChoices.join(", ")}, not ${JSON.stringify(value)}`);
 }
 
 /** Others may reach an address that is not this machine's own, so they must be known. */
-function assertKeys(host: string, config: GatewayConfig, parsed: Parsed): void {
-  if (parsed.has("stdio") || isLoopback(host)) return;
-  if (parsed.has("tcp")) throw new BindError(host, "there are no keys on a TCP port");
+function assertKeys(host: string, config: GatewayConfig, parsed: ParsedOf<"serve">): void {
+  if (parsed.flags.stdio || isLoopback(host)) return;
+  if (parsed.flags.tcp !== undefined) throw new BindError(host, "there are no keys on a TCP port");
   if (!isOpen(config)) return;
   throw new BindError(
     host,

@@ -3,7 +3,8 @@ import { createKeptLog } from "../../admin/index.ts";
 import { type IpcChannel, openIpcChannel, createIpcStore } from "../../cluster/index.ts";
 import { parseConfigFile, readConfigText, type GatewayConfig } from "../../config/index.ts";
 import type { RunningGateway } from "../../gateway/index.ts";
-import { type Command, UsageError, toComplaint, untilSignal, describeError } from "../terminal/index.ts";
+import { junctor } from "../../invocation/index.ts";
+import { describeError, type Run, toComplaint, untilSignal, UsageError } from "../terminal/index.ts";
 import { type ConfigSnapshot, inspectEdit, toSnapshot } from "./follow-config.ts";
 import { createLog } from "./log.ts";
 import { serveGateway, type Surroundings } from "./serve-gateway.ts";
@@ -17,32 +18,27 @@ import {
 } from "./worker-messages.ts";
 
 /** The process of one worker, which `junctor serve --workers` starts. */
-export const serveWorker: Command = {
-  name: "serve-worker",
-  summary: "Serve as one of the workers of a gateway.",
-  flags: {},
-  run: async () => {
-    if (process.send === undefined)
-      throw new UsageError("workers are started by: junctor serve --workers NUMBER");
-    const stopping = createDeferred<void>();
-    const applying = createDeferred<(edit: WorkerEdit) => Promise<string | undefined>>();
-    const primary = openIpcChannel<WorkerMessage, PrimaryMessage>(process, "worker", async (message) => {
-      if (message.kind === "apply") return (await applying.promise)(message.edit);
-      return stopping.resolve();
-    });
-    try {
-      const begin = (await primary.ask({ kind: "begin" })) as WorkerBegin;
-      Object.assign(process.env, begin.env);
-      assertAgreed(begin.plan.config, begin.agreed);
-      // The primary takes SIGHUP as a word of the person. Here it means something only when the terminal is gone.
-      const stopped = Promise.race([stopping.promise, untilSignal(() => () => {})]);
-      return await serveAsWorker(begin, { primary, stopped, useApply: applying.resolve });
-    } catch (error) {
-      const complaint = toComplaint(error);
-      await primary.ask({ kind: "failed", complaint });
-      return complaint.exitCode;
-    }
-  },
+export const serveWorker: Run<"serve-worker"> = async () => {
+  if (process.send === undefined)
+    throw new UsageError(`workers are started by: ${junctor("serve")} --workers NUMBER`);
+  const stopping = createDeferred<void>();
+  const applying = createDeferred<(edit: WorkerEdit) => Promise<string | undefined>>();
+  const primary = openIpcChannel<WorkerMessage, PrimaryMessage>(process, "worker", async (message) => {
+    if (message.kind === "apply") return (await applying.promise)(message.edit);
+    return stopping.resolve();
+  });
+  try {
+    const begin = (await primary.ask({ kind: "begin" })) as WorkerBegin;
+    Object.assign(process.env, begin.env);
+    assertAgreed(begin.plan.config, begin.agreed);
+    // The primary takes SIGHUP as a word of the person. Here it means something only when the terminal is gone.
+    const stopped = Promise.race([stopping.promise, untilSignal(() => () => {})]);
+    return await serveAsWorker(begin, { primary, stopped, useApply: applying.resolve });
+  } catch (error) {
+    const complaint = toComplaint(error);
+    await primary.ask({ kind: "failed", complaint });
+    return complaint.exitCode;
+  }
 };
 
 interface WorkerParts {
@@ -57,7 +53,7 @@ function assertAgreed(config: GatewayConfig, agreed: ConfigSnapshot): void {
   const now = toSnapshot(config);
   if (now.modules.join() === agreed.modules.join() && now.lock === agreed.lock) return;
   throw new UsageError(
-    'a worker is not started: modules or the lock were edited, and wait for "junctor reload"',
+    `a worker is not started: modules or the lock were edited, and wait for "${junctor("reload")}"`,
   );
 }
 

@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import { systemClock, createDeferred } from "@junctor/core/async";
 import { createKeptLog } from "../../admin/index.ts";
 import { readSecrets } from "../login/index.ts";
-import { type Command, configFlags, type Parsed, UsageError, untilSignal } from "../terminal/index.ts";
+import { type ParsedOf, type Run, untilSignal, UsageError } from "../terminal/index.ts";
 import type { FollowedConfig } from "./follow-config.ts";
 import { describeListening, describePage, describeServers } from "./greeting.ts";
 import { createLog } from "./log.ts";
@@ -11,47 +11,25 @@ import { type ServedListener, serveGateway, type Surroundings } from "./serve-ga
 import { readServePlan, type ServePlan } from "./serve-plan.ts";
 
 /** `junctor serve` */
-export const serve: Command = {
-  name: "serve",
-  summary:
-    "Serve MCP servers behind one endpoint, with a page to see them (junctor open); without a config, four demo tools.",
-  flags: {
-    ...configFlags,
-    host: { value: "HOST", help: "the address to listen on (default 127.0.0.1)" },
-    port: { value: "PORT", help: "the HTTP port (default 7780; 0 picks a free one)" },
-    stdio: { help: "on standard input and output instead, for a client that starts us" },
-    tcp: { value: "PORT", help: "on a TCP port instead, one JSON message a line" },
-    profile: { value: "NAME", help: "a profile of the config alone, without /mcp/NAME paths" },
-    workers: { value: "N", help: "serve in so many processes; auto: one for each core (default 1)" },
-    reload: { value: "HOW", help: "edits of the config: safe ones at once (safe), all (trust), none (off)" },
-    "log-level": { value: "LEVEL", help: "trace, debug, info, warn, error or silent (default info)" },
-  },
-  examples: [
-    "junctor serve                                 the config found here, or the demo tools, on http://127.0.0.1:7780/mcp",
-    "junctor serve --config .mcp.json              every server of the file behind one URL",
-    "junctor serve --config .mcp.json --workers auto    the same on all cores",
-    "junctor serve --config .mcp.json --stdio      the same for a client that starts us",
-  ],
-  run: async (parsed) => {
-    const workers = workersOf(parsed);
-    const plan = await readServePlan(parsed);
-    if (workers > 1) return (await import("./workers.ts")).serveWithWorkers(plan, workers);
-    return serveGateway(plan, surroundingsOf(plan));
-  },
+export const serve: Run<"serve"> = async (parsed) => {
+  const workers = workersOf(parsed);
+  const plan = await readServePlan(parsed);
+  if (workers > 1) return (await import("./workers.ts")).serveWithWorkers(plan, workers);
+  return serveGateway(plan, surroundingsOf(plan));
 };
 
 const maxWorkers = 256;
 
-function workersOf(parsed: Parsed): number {
-  const value = parsed.valueOf("workers") ?? "1";
+function workersOf(parsed: ParsedOf<"serve">): number {
+  const value = parsed.flags.workers ?? "1";
   const count = value === "auto" ? Math.min(availableParallelism(), maxWorkers) : Number(value);
   if ((value !== "auto" && !/^\d+$/.test(value)) || count < 1 || count > maxWorkers)
     throw new UsageError(
       `--workers needs a number from 1 to ${maxWorkers}, or auto, not ${JSON.stringify(value)}`,
     );
   if (count === 1) return 1;
-  for (const flag of ["stdio", "tcp"])
-    if (parsed.has(flag)) throw new UsageError(`--workers is for HTTP: leave out --${flag}`);
+  for (const flag of ["stdio", "tcp"] as const)
+    if (parsed.flags[flag]) throw new UsageError(`--workers is for HTTP: leave out --${flag}`);
   return count;
 }
 

@@ -1,6 +1,6 @@
 import { type Clock, createDeferred, type Deferred } from "@junctor/core/async";
 import type { GatewayLog } from "../../log/index.ts";
-import type { Complaint } from "../terminal/index.ts";
+import { type Complaint } from "../terminal/index.ts";
 
 /** How a worker ended. */
 export interface WorkerEnd {

@@ -1,7 +1,7 @@
 import { toWorkerFile } from "../../audit/index.ts";
 import type { GatewayConfig } from "../../config/index.ts";
 import type { ServerStatus } from "../../servers/index.ts";
-import type { Complaint } from "../terminal/index.ts";
+import { type Complaint } from "../terminal/index.ts";
 import type { ConfigSnapshot } from "./follow-config.ts";
 import type { WorkerPlace } from "./serve-admin.ts";
 import type { ServePlan } from "./serve-plan.ts";

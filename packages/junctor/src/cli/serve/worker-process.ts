@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { toChildEnv } from "@junctor/client/internal";
 import { createDeferred } from "@junctor/core/async";
 import { openIpcChannel, serveStore, type ClusterStore } from "../../cluster/index.ts";
-import type { Complaint } from "../terminal/index.ts";
+import { type Complaint } from "../terminal/index.ts";
 import type { Dealer } from "./dealer.ts";
 import type { SupervisedWorker } from "./supervisor.ts";
 import { heldFd, type PrimaryMessage, type WorkerEdit, type WorkerMessage } from "./worker-messages.ts";

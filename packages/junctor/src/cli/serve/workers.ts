@@ -4,7 +4,7 @@ import { systemClock, waitFor, createDeferred } from "@junctor/core/async";
 import { createMemoryClusterStore } from "../../cluster/index.ts";
 import type { ServerStatus } from "../../servers/index.ts";
 import { readSecrets } from "../login/index.ts";
-import { untilSignal, note } from "../terminal/index.ts";
+import { note, untilSignal } from "../terminal/index.ts";
 import { Dealer } from "./dealer.ts";
 import { type FollowedConfig, toSnapshot } from "./follow-config.ts";
 import { describeListening, describePages, describeServers } from "./greeting.ts";

@@ -1,54 +1,16 @@
 import { parseArgs } from "node:util";
 import { BrandedError } from "@junctor/core/errors";
 import { nearest } from "@junctor/core/options";
-import { invocation } from "./invocation.ts";
-
-/** A flag as the help shows it; one with a `value` takes one. */
-interface Flag {
-  /** What stands for its value in the help, such as `PORT`; a flag without it is a switch. */
-  readonly value?: string;
-  readonly help: string;
-  /** One letter that means the same. */
-  readonly short?: string;
-}
-
-export type Flags = { readonly [name: string]: Flag };
-
-/** One word after `junctor`. */
-export interface Command {
-  readonly name: string;
-  readonly summary: string;
-  /** What follows the name, without flags. */
-  readonly operands?: string;
-  readonly flags: Flags;
-  /** Whether the command of a server may follow a `--`. */
-  readonly takesCommand?: boolean;
-  /** What the help ends with: command lines that work as they are. */
-  readonly examples?: readonly string[];
-  /** Resolves with the exit code. */
-  run(parsed: Parsed): Promise<number>;
-  /** The help for what the operands name; undefined for the help of the command. */
-  describe?(parsed: Parsed): Promise<string | undefined>;
-}
-
-/** A command line that made sense. */
-export interface Parsed {
-  /** Whether a switch was given. */
-  has(flag: string): boolean;
-  /** The value given to a flag; the last one, if there were several. */
-  valueOf(flag: string): string | undefined;
-  /** Every value given to a flag. */
-  valuesOf(flag: string): readonly string[];
-  readonly operands: readonly string[];
-  /** What followed `--`; undefined without one. */
-  readonly command: readonly string[] | undefined;
-}
-
-/** Every command knows these. */
-export const commonFlags: Flags = {
-  help: { help: "show this help", short: "h" },
-  version: { help: "show the version", short: "v" },
-};
+import { invocation, junctor } from "../../invocation/index.ts";
+import {
+  commandNames,
+  type CommandRow,
+  commonFlags,
+  type FlagRow,
+  flagsOf,
+  type Parsed,
+  rowOf,
+} from "./commands.ts";
 
 /**
  * Whether a command line asks for help or the version. Read word by word, before anything is checked, because those who
@@ -63,17 +25,14 @@ export function parseInfoFlag(args: readonly string[]): "help" | "version" | und
   return isAsked("version", /^-v+$/) ? "version" : undefined;
 }
 
-/** Reads flags and operands. Throws a {@link UsageError} that names the right spelling of a wrong flag. */
-export function parseCommandLine(
-  args: readonly string[],
-  command: Pick<Command, "name" | "flags" | "takesCommand">,
-): Parsed {
-  const { flags, takesCommand = false } = command;
-  const known = { ...flags, ...commonFlags };
-  const end = takesCommand ? args.indexOf("--") : -1;
+/** Reads flags and operands by the row of a command. Throws a {@link UsageError} that names the right spelling of a wrong flag. */
+export function parseCommandLine(args: readonly string[], name: string): Parsed {
+  const row = rowOf(name);
+  const known = row === undefined ? commonFlags : flagsOf(row);
+  const end = row?.takesCommand === true ? args.indexOf("--") : -1;
   const options = Object.fromEntries(
-    Object.entries(known).map(([name, { value, short }]) => [
-      name,
+    Object.entries<FlagRow>(known).map(([flag, { value, short }]) => [
+      flag,
       {
         type: value === undefined ? ("boolean" as const) : ("string" as const),
         ...(short === undefined ? {} : { short }),
@@ -92,16 +51,27 @@ export function parseCommandLine(
   for (const token of tokens) {
     if (token.kind === "positional") operands.push(token.value);
     if (token.kind !== "option") continue;
-    checkOption(token, known, command);
+    checkOption(token, known, name);
     given.set(token.name, [...(given.get(token.name) ?? []), token.value ?? ""]);
   }
-  return {
-    has: (flag) => given.has(flag),
-    valueOf: (flag) => given.get(flag)?.at(-1),
-    valuesOf: (flag) => given.get(flag) ?? [],
-    operands,
-    command: end === -1 ? undefined : args.slice(end + 1),
-  };
+  const flags: Readonly<Record<string, unknown>> = Object.fromEntries(
+    Object.entries<FlagRow>(known).map(([flag, { value, many }]): readonly [string, unknown] => {
+      const values = given.get(flag) ?? [];
+      if (many) return [flag, values];
+      return [flag, value === undefined ? given.has(flag) : values.at(-1)];
+    }),
+  );
+  return { flags, operands, command: end === -1 ? undefined : args.slice(end + 1) };
+}
+
+/** Reads the words of a command, and does what they say. */
+export function runCommand(
+  name: string,
+  run: (parsed: never) => Promise<number>,
+  args: readonly string[],
+): Promise<number> {
+  // The row that the words are read by is the one that the type of `run` comes from.
+  return run(parseCommandLine(args, name) as never);
 }
 
 interface Option {
@@ -111,11 +81,7 @@ interface Option {
   readonly inlineValue: boolean | undefined;
 }
 
-function checkOption(
-  option: Option,
-  known: Flags,
-  { name: command, takesCommand = false }: Pick<Command, "name" | "takesCommand">,
-): void {
+function checkOption(option: Option, known: { readonly [name: string]: FlagRow }, command: string): void {
   const { name, rawName, value, inlineValue } = option;
   const flag = Object.hasOwn(known, name) ? known[name] : undefined;
   if (flag === undefined) {
@@ -123,9 +89,9 @@ function checkOption(
     const otherwise =
       command === "call" && /^[A-Za-z]/.test(name)
         ? `an argument of the tool is written ${name}=VALUE, and flags of a server's own command go after --`
-        : takesCommand
+        : rowOf(command)?.takesCommand === true
           ? "flags of a server's own command go after --"
-          : `junctor ${command} --help lists its flags`;
+          : `${junctor(`${command} --help`)} lists its flags`;
     throw new UsageError(
       `unknown flag ${rawName}; ${meant === undefined ? otherwise : `did you mean ${meant}?`}`,
     );
@@ -164,7 +130,7 @@ const spelled: { readonly [flag: string]: string } = {
   header: '--header "Authorization: Bearer KEY"',
 };
 
-function guessFlag(name: string, known: Flags): string | undefined {
+function guessFlag(name: string, known: { readonly [name: string]: FlagRow }): string | undefined {
   const guessed = Object.keys(known).find((flag) => guesses[flag]?.split(" ").includes(name));
   if (guessed === undefined) {
     const meant = nearest(name, Object.keys(known));
@@ -182,17 +148,11 @@ export function parsePort(flag: string, value: string): number {
 }
 
 /** For a command that works on a config, and on nothing else. Throws a `UsageError`. */
-export function refuseOperands(command: string, { operands: [stray] }: Parsed): void {
+export function refuseOperands(command: string, { operands: [stray] }: Pick<Parsed, "operands">): void {
   if (stray === undefined) return;
   const text = `${command} takes no operand, but got ${JSON.stringify(stray)}; write --config ${stray}`;
   throw new UsageError(text);
 }
-
-/** How a config is named. */
-export const configFlags: Flags = {
-  config: { value: "FILE", help: "a file with mcpServers or servers, as Claude, Cursor or VS Code write it" },
-  "unsafe-config": { help: "use the config though other users may write it" },
-};
 
 /** The person at the terminal wrote something we cannot do; one line, exit code 2. */
 export class UsageError extends BrandedError {
@@ -202,15 +162,30 @@ export class UsageError extends BrandedError {
   readonly code = "cli.usage";
 }
 
+/** The command that a word means which is none: what people write for it, or the nearest name. */
+export function guessCommand(word: string): string | undefined {
+  const meant = commandNames.find((name) => rowOf(name)?.guesses?.split(" ").includes(word.toLowerCase()));
+  return meant ?? nearest(word, [...commandNames, "help"]);
+}
+
 /** The help of the whole program: what the commands of each group do. */
-export function describeProgram(groups: {
-  readonly [title: string]: { readonly [names: string]: string };
-}): string {
-  const names = Object.values(groups).flatMap((group) => Object.keys(group));
-  const width = Math.max(...names.map(({ length }) => length));
-  const lines = Object.entries(groups).flatMap(([title, group]) => [
+export function describeProgram(): string {
+  const rows = commandNames.flatMap((name) => {
+    const { group, brief } = rowOf(name) as CommandRow;
+    if (typeof brief !== "string") return [];
+    const beside = commandNames.filter((other) => {
+      const text = rowOf(other)?.brief;
+      return typeof text === "object" && text.beside === name;
+    });
+    return [{ group, names: [name, ...beside].join(", "), brief }];
+  });
+  const width = Math.max(...rows.map(({ names }) => names.length));
+  const groups = [...new Set(rows.map(({ group }) => group))];
+  const lines = groups.flatMap((title) => [
     `${title}:`,
-    ...Object.entries(group).map(([name, text]) => `  ${name.padEnd(width)}  ${text}`),
+    ...rows
+      .filter(({ group }) => group === title)
+      .map(({ names, brief }) => `  ${names.padEnd(width)}  ${brief}`),
   ]);
   return [
     "Usage: junctor COMMAND [flags]    junctor COMMAND --help tells more about one",
@@ -218,14 +193,18 @@ export function describeProgram(groups: {
     ...lines,
     "",
     `Where junctor is not in the PATH, type ${invocation} COMMAND.`,
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no connection, 130 interrupted",
+    exitCodes,
     "",
   ].join("\n");
 }
 
+const exitCodes = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no connection, 130 interrupted";
+
 /** The help of one command. */
-export function describeCommand(command: Command): string {
-  const { name, summary, operands, flags, takesCommand = false, examples = [] } = command;
+export function describeCommand(name: string): string {
+  const row = rowOf(name);
+  if (row === undefined) return describeProgram();
+  const { summary, operands, takesCommand = false, examples, failure } = row;
   const usage = [
     "Usage: junctor",
     name,
@@ -238,13 +217,16 @@ export function describeCommand(command: Command): string {
     "",
     ...wrap(summary, lineWidth),
     "",
-    ...describeFlags({ ...flags, ...commonFlags }),
-    ...(examples.length === 0 ? [] : ["", "Examples:", ...describeExamples(examples)]),
+    ...describeFlags(flagsOf(row)),
+    "",
+    "Examples:",
+    ...describeExamples(examples.map((example) => `junctor ${example}`)),
+    ...(failure === undefined ? [] : ["", `Exit code 1: ${failure}`]),
     "",
   ].join("\n");
 }
 
-function describeFlags(flags: Flags): readonly string[] {
+function describeFlags(flags: { readonly [name: string]: FlagRow }): readonly string[] {
   const rows = Object.entries(flags).map(([name, { value, short, help }]) => {
     const flag = `${short === undefined ? "" : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`;
     return [flag, help] as const;

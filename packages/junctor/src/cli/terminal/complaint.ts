@@ -12,6 +12,7 @@ import {
   ValidationError,
 } from "@junctor/core/errors";
 import { describeIssues } from "@junctor/core/schema";
+import { junctor } from "../../invocation/index.ts";
 import { isTelling } from "../../servers/index.ts";
 import { UsageError } from "./command.ts";
 import { Interrupt } from "./interrupt.ts";
@@ -90,8 +91,7 @@ function adviseOnLoss(error: ConnectError | ClosedError): string | undefined {
 }
 
 const lossAdvice: { readonly [Code in FailureCode]?: string } = {
-  refused:
-    "start the server (junctor serve starts a gateway), or name another with --server URL or -- COMMAND",
+  refused: `start the server (${junctor("serve")} starts a gateway), or name another with --server URL or -- COMMAND`,
   no_host: "there is no such host, check the URL",
   unreachable: "check the URL, and a VPN or firewall on the way",
   certificate: "if you trust it, NODE_EXTRA_CA_CERTS=FILE names a file with its certificate",

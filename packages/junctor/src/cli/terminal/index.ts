@@ -1,22 +1,35 @@
 export { listenForCallback, openAddress, openInBrowser } from "./browser.ts";
 export {
-  type Command,
-  commonFlags,
-  configFlags,
   describeCommand,
   describeProgram,
-  type Flags,
+  guessCommand,
   parseCommandLine,
-  type Parsed,
   parseInfoFlag,
   parsePort,
   refuseOperands,
+  runCommand,
   UsageError,
 } from "./command.ts";
+export {
+  type CommandName,
+  commandNames,
+  commands,
+  type CommandRow,
+  commonFlags,
+  type Completion,
+  type FlagRow,
+  flagsOf,
+  type InnerCommandName,
+  type Parsed,
+  type ParsedOf,
+  rowOf,
+  type Run,
+  type SharedValues,
+  type Values,
+} from "./commands.ts";
 export { type Complaint, toComplaint } from "./complaint.ts";
 export { hideEnvironment } from "./hide-environment.ts";
 export { type Interruption, untilSignal, watchInterrupt } from "./interrupt.ts";
-export { invocation } from "./invocation.ts";
 export { withAdvice } from "./port-error.ts";
 export { describeError, note, print, printBytes } from "./print.ts";
 export { adviseOn, describeFaults, describeTrouble, ServerTrouble } from "./server-trouble.ts";

@@ -1,4 +1,5 @@
 import { BrandedError } from "@junctor/core/errors";
+import { junctor } from "../../invocation/index.ts";
 /** Where something listens, and what to write to have it listen elsewhere. */
 interface Place {
   readonly host: string;
@@ -23,7 +24,7 @@ const noAddress = ({ host, hostSetting }: Place): string =>
 
 const troubles: { readonly [code: string]: (place: Place) => string } = {
   EADDRINUSE: ({ host, port, portSetting }) =>
-    `port ${port} of ${host} is taken (EADDRINUSE), and junctor status shows whether by a gateway of yours; choose another port with ${portSetting}`,
+    `port ${port} of ${host} is taken (EADDRINUSE), and ${junctor("status")} shows whether by a gateway of yours; choose another port with ${portSetting}`,
   EACCES: ({ port, portSetting }) =>
     `this user may not listen on port ${port} (EACCES), as ports below 1024 need more rights; choose another port with ${portSetting}`,
   EADDRNOTAVAIL: noAddress,

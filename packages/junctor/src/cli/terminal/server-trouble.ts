@@ -2,9 +2,9 @@ import { BrandedError } from "@junctor/core/errors";
 import type { ListFault, ListPart } from "@junctor/core/fit";
 import { nearest } from "@junctor/core/options";
 import type { ServerLaunch } from "../../config/index.ts";
+import { junctor } from "../../invocation/index.ts";
 import type { Unapproved } from "../../lock/index.ts";
 import { type ServerStatus, isTelling } from "../../servers/index.ts";
-import { invocation } from "./invocation.ts";
 
 /** A server of a config that cannot be used, in words for a person. */
 export class ServerTrouble extends BrandedError {
@@ -59,7 +59,7 @@ const advice: { readonly [C in Code]?: (patient: Patient) => string } = {
   unreachable: () => 'The network does not lead there: check its "url", and a VPN or firewall on the way.',
   certificate: () => "If you trust it, NODE_EXTRA_CA_CERTS=FILE names a file with its certificate.",
   no_tls: () => 'It may speak plain HTTP: write http:// in its "url", or correct the port.',
-  login: ({ name }) => `LOGIN: ${invocation} login ${name}`,
+  login: ({ name }) => `LOGIN: ${junctor("login")} ${name}`,
   setup: ({ name }) =>
     `SETUP: its id goes into the config: "junctor": { "servers": { "${name}": { "oauth": { "clientId": "…" } } } }.`,
   wrong: () => "WRONG: a sign-in would fail; tell those who run the server or its authorization server.",
@@ -219,7 +219,7 @@ function tell(server: string, unapproved: readonly Unapproved[]): string {
   const done = first.isHeldBack ? ", and held back" : "";
   const names = unapproved.slice(0, maxShown).map(({ part, name, why }) => `${name || part} (${why})`);
   const more = unapproved.length > names.length ? ", …" : "";
-  return `\n${server}: ${things} not approved${done}: ${names.join(", ")}${more}. junctor trust shows and approves them.\n`;
+  return `\n${server}: ${things} not approved${done}: ${names.join(", ")}${more}. ${junctor("trust")} shows and approves them.\n`;
 }
 
 function describe(server: string, faults: readonly ListFault[], done: string): string {
