@@ -93,7 +93,7 @@ async function describeOperand(word: string, rest: readonly string[]): Promise<s
     return await (await import("./call/call.ts")).describeCall(parsed);
   } catch (error) {
     // People who ask for help get some, also where a server cannot be asked.
-    await note(toComplaint(error).text);
+    await note((await toComplaint(error)).text);
     return undefined;
   }
 }
@@ -130,7 +130,7 @@ async function say(text: string): Promise<number> {
 }
 
 async function complain(error: unknown): Promise<number> {
-  const { text, exitCode } = toComplaint(error);
+  const { text, exitCode } = await toComplaint(error);
   await note(text);
   return exitCode;
 }

@@ -1,2 +1,3 @@
+export { findOwners } from "./configured.ts";
 export { toMeasureMs, toPatient } from "./patience.ts";
 export { toMs } from "./target.ts";

@@ -1,6 +1,6 @@
 import { type ErrorEntry, loadErrorEntries } from "@junctor/core/errors";
 import { nearest } from "@junctor/core/options";
-import { print, type Run, UsageError } from "../terminal/index.ts";
+import { lineWidth, print, type Run, UsageError, wrap } from "../terminal/index.ts";
 
 /** `junctor explain` */
 export const explain: Run<"explain"> = async ({ flags, operands: [word, stray] }) => {
@@ -52,5 +52,9 @@ function describeEntry({
     ["exit code", String(exit)],
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
-  return [code, ...lines.map(([name, text]) => `  ${name.padEnd(width)}  ${text}`), ""].join("\n");
+  const rows = lines.flatMap(([name, text]) => {
+    const [first = "", ...rest] = wrap(text, lineWidth - width - 4);
+    return [`  ${name.padEnd(width)}  ${first}`, ...rest.map((line) => " ".repeat(width + 4) + line)];
+  });
+  return [code, ...rows, ""].join("\n");
 }

@@ -26,7 +26,7 @@ export async function openHere(options: HereOptions): Promise<Duplex> {
   try {
     return await open(options);
   } catch (error) {
-    const { text, exitCode } = toComplaint(error);
+    const { text, exitCode } = await toComplaint(error);
     process.stderr.write(text);
     process.exit(exitCode);
   }

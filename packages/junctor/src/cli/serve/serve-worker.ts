@@ -35,7 +35,7 @@ export const serveWorker: Run<"serve-worker"> = async () => {
     const stopped = Promise.race([stopping.promise, untilSignal(() => () => {})]);
     return await serveAsWorker(begin, { primary, stopped, useApply: applying.resolve });
   } catch (error) {
-    const complaint = toComplaint(error);
+    const complaint = await toComplaint(error);
     await primary.ask({ kind: "failed", complaint });
     return complaint.exitCode;
   }

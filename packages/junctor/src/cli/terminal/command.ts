@@ -162,10 +162,17 @@ export class UsageError extends BrandedError {
   readonly code = "cli.usage";
 }
 
-/** The command that a word means which is none: what people write for it, or the nearest name. */
+/** The command that a word most likely means: what people write for it, or the nearest name. */
 export function guessCommand(word: string): string | undefined {
-  const meant = commandNames.find((name) => rowOf(name)?.guesses?.split(" ").includes(word.toLowerCase()));
-  return meant ?? nearest(word, [...commandNames, "help"]);
+  const names = new Map<string, string>(commandNames.map((name) => [name, name])).set("help", "help");
+  for (const name of commandNames)
+    for (const guess of rowOf(name)?.guesses?.split(" ") ?? []) names.set(guess, name);
+  const lower = word.toLowerCase();
+  return (
+    names.get(lower) ??
+    nearest(lower, [...commandNames, "help"]) ??
+    names.get(nearest(lower, [...names.keys()]) ?? "")
+  );
 }
 
 /** The help of the whole program: what the commands of each group do. */
@@ -250,10 +257,10 @@ function describeExamples(examples: readonly string[]): readonly string[] {
 }
 
 /** The columns of most terminals. */
-const lineWidth = 80;
+export const lineWidth = 80;
 
-/** Breaks a text into lines of at most so many letters, where words allow it. */
-function wrap(text: string, width: number): readonly string[] {
+/** Breaks a text into lines of at most `width` letters, where words allow it. */
+export function wrap(text: string, width: number): readonly string[] {
   const lines: string[] = [];
   for (const word of text.split(" ")) {
     const longer = `${lines.at(-1) ?? ""} ${word}`;

@@ -10,19 +10,19 @@ test.each([
   ["/~01", "~1"],
   ["/", '""'],
   ["", "the arguments"],
-])("an argument that does not fit is named as it was typed: %j is %s", (path, name) => {
+])("an argument that does not fit is named as it was typed: %j is %s", async (path, name) => {
   const issues = [{ path, message: "must be string" }];
   const error = new ValidationError("tool", "arguments", issues, `Invalid arguments: ${path} must be string`);
-  expect(toComplaint(error)).toEqual({ text: `junctor: tool: ${name} must be string\n`, exitCode: 2 });
+  expect(await toComplaint(error)).toEqual({ text: `junctor: tool: ${name} must be string\n`, exitCode: 2 });
 });
 
-test("all that does not fit is on one line", () => {
+test("all that does not fit is on one line", async () => {
   const issues = [
     { path: "/a", message: "must be string" },
     { path: "/b", message: "must be number" },
   ];
   const error = new ValidationError("tool", "arguments", issues, "…");
-  expect(toComplaint(error).text).toBe("junctor: tool: a must be string; b must be number\n");
+  expect((await toComplaint(error)).text).toBe("junctor: tool: a must be string; b must be number\n");
 });
 
 const system = (code: string): Error => Object.assign(new Error(code), { code });
@@ -43,15 +43,15 @@ test.each([
   [closedBy("UND_ERR_SOCKET"), "write https://"],
   [new HttpError(401, "http://host/", ""), "--header"],
   [new HttpError(404, "http://host/", ""), "most end in /mcp or /sse"],
-])("%s says what to do: %s", (error, advice) => {
-  const { text, exitCode } = toComplaint(error);
+])("%s says what to do: %s", async (error, advice) => {
+  const { text, exitCode } = await toComplaint(error);
   expect(exitCode).toBe(3);
   expect(text.split("\n", 1)[0]).toContain(advice);
 });
 
-test("what a child wrote comes after what to do", () => {
+test("what a child wrote comes after what to do", async () => {
   const error = new ConnectError("x", "no answer", { kind: "no_answer", stderr: "waiting\n", stray: "" });
-  expect(toComplaint(error).text).toBe(
+  expect((await toComplaint(error)).text).toBe(
     "junctor: Could not connect to x: no answer; --timeout SECONDS waits longer\nIt wrote:\n  waiting\n",
   );
 });

@@ -1,20 +1,20 @@
 import {
-  BindError,
+  BrandedError,
   ClosedError,
   ConfigError,
   ConnectError,
   type FailureCode,
   failureCodeOf,
-  systemCodeOf,
   HttpError,
+  loadErrorEntries,
   RpcError,
+  systemCodeOf,
   TimeoutError,
   ValidationError,
 } from "@junctor/core/errors";
 import { describeIssues } from "@junctor/core/schema";
 import { junctor } from "../../invocation/index.ts";
 import { isTelling } from "../../servers/index.ts";
-import { UsageError } from "./command.ts";
 import { Interrupt } from "./interrupt.ts";
 import {
   ServerTrouble,
@@ -32,20 +32,16 @@ export interface Complaint {
 }
 
 /** What went wrong and what to do, in the words of the command line; a stack only for what we did not foresee. */
-export function toComplaint(error: unknown): Complaint {
+export async function toComplaint(error: unknown): Promise<Complaint> {
   // A terminal shows "^C" and stays on that line.
   if (error instanceof Interrupt) return { text: process.stderr.isTTY ? "\n" : "", exitCode: error.exitCode };
-  const exitCode = isUsage(error) ? 2 : 3;
-  return { text: `junctor: ${toSafeText(describe(error))}\n`, exitCode };
+  return { text: `junctor: ${toSafeText(describe(error))}\n`, exitCode: await exitCodeOf(error) };
 }
 
-function isUsage(error: unknown): boolean {
-  return (
-    error instanceof UsageError ||
-    error instanceof BindError ||
-    error instanceof ConfigError ||
-    isAboutArguments(error)
-  );
+/** What the table of errors says. */
+async function exitCodeOf(error: unknown): Promise<number> {
+  if (!(error instanceof BrandedError)) return 3;
+  return (await loadErrorEntries()).find(({ code }) => code === error.code)?.exit ?? 3;
 }
 
 function isAboutArguments(error: unknown): error is ValidationError {

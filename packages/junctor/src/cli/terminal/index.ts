@@ -3,12 +3,14 @@ export {
   describeCommand,
   describeProgram,
   guessCommand,
+  lineWidth,
   parseCommandLine,
   parseInfoFlag,
   parsePort,
   refuseOperands,
   runCommand,
   UsageError,
+  wrap,
 } from "./command.ts";
 export {
   type CommandName,
