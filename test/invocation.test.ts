@@ -29,7 +29,9 @@ test("every message writes a command by the one function that knows how it is ty
 
 describe("no page and no message fetches a package of this name from the registry", () => {
   const pages = [
-    ...["README.md", "CONTRIBUTING.md", "SECURITY.md"],
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
     ...["docs", "examples", "packages/junctor", "packages/server", "packages/client"].flatMap(pagesIn),
   ];
 

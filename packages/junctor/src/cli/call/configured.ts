@@ -10,8 +10,7 @@ import { assertProfile, readConfigFile } from "../config/index.ts";
 import { openLogins } from "../login/index.ts";
 import { adviseOn, describeTrouble, note, ServerTrouble, toSafeLine, UsageError } from "../terminal/index.ts";
 import { openDaemonTarget } from "./daemon-target.ts";
-import type { CommandDeadline, Destination } from "./destination.ts";
-import type { ParsedTarget } from "./destination.ts";
+import type { CommandDeadline, Destination, ParsedTarget } from "./destination.ts";
 import { toPatient } from "./patience.ts";
 
 /** What of a config is wanted: one server by its name, the servers that may have a tool, or all of them. */
