@@ -1,12 +1,6 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type ErrorEntry, loadErrorEntries } from "../packages/core/src/errors/index.ts";
-import { issuerRows, keyRows, profileRows } from "../packages/junctor/src/config/access-rows.ts";
-import { entryRows } from "../packages/junctor/src/config/entry-rows.ts";
-import { gatewayRows } from "../packages/junctor/src/config/gateway-rows.ts";
-import type { Row, Rows } from "../packages/junctor/src/config/rows.ts";
-import { createConfigSchema } from "../packages/junctor/src/config/schema.ts";
-import { oauthRows, sandboxRows, serverRows } from "../packages/junctor/src/config/server-rows.ts";
 import {
   type CommandName,
   commandNames,
@@ -15,6 +9,12 @@ import {
   flagsOf,
   rowOf,
 } from "../packages/junctor/src/cli/terminal/commands.ts";
+import { issuerRows, keyRows, profileRows } from "../packages/junctor/src/config/access-rows.ts";
+import { entryRows } from "../packages/junctor/src/config/entry-rows.ts";
+import { gatewayRows } from "../packages/junctor/src/config/gateway-rows.ts";
+import type { Row, Rows } from "../packages/junctor/src/config/rows.ts";
+import { createConfigSchema } from "../packages/junctor/src/config/schema.ts";
+import { oauthRows, sandboxRows, serverRows } from "../packages/junctor/src/config/server-rows.ts";
 import { invocation } from "../packages/junctor/src/invocation/index.ts";
 
 const errorsHead = `<!-- Made by scripts/reference.mjs from packages/core/src/errors/table.ts. Change that, then run the script. -->

@@ -51,6 +51,8 @@ const pureBuiltins = [
 
 /** Files that load others past their doors, when those are first needed, and why. */
 const lateEntrances: Readonly<Record<string, string>> = {
+  "junctor/src/cli/check/why.ts":
+    "reading the tools of a config is put off by the commands that call them, too",
   "junctor/src/cli/program.ts":
     "a command loads its own file, and not those of the other commands of its room",
   "junctor/src/cli/main.ts": "attach is started by every window of a client, and loads next to nothing",

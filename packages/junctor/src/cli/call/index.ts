@@ -1,3 +1,2 @@
-export { findOwners } from "./configured.ts";
 export { toMeasureMs, toPatient } from "./patience.ts";
 export { toMs } from "./target.ts";

@@ -53,7 +53,7 @@ export const why: Run<"why"> = async (parsed) => {
 
 /** Refuses a tool that no server of the config can have, and one that its server did not list when it ran last. */
 async function assertKnownTool(config: GatewayConfig, tool: string, file: string): Promise<void> {
-  const { findOwners } = await import("../call/index.ts");
+  const { findOwners } = await import("../call/configured.ts");
   const memory = openListMemory({
     folder: join(cacheFolder(), "lists"),
     hide: (text) => text,
