@@ -51,6 +51,7 @@ const pureBuiltins = [
 
 /** Files that load others past their doors, when those are first needed, and why. */
 const lateEntrances: Readonly<Record<string, string>> = {
+  "client/src/client/connect.ts": "a client of a child or a channel loads nothing of HTTP",
   "junctor/src/cli/check/why.ts":
     "reading the tools of a config is put off by the commands that call them, too",
   "junctor/src/cli/program.ts":

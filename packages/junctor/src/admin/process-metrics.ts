@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay, type IntervalHistogram } from "node:perf_hooks";
+import { statusOf } from "../servers/index.ts";
 import type { Metric } from "../telemetry/index.ts";
-import { statusOf } from "../upstream/index.ts";
 import type { AdminSource } from "./admin-source.ts";
 
 /** Node measures the delay with a timer of its own; it is started with the first look. */

@@ -1,4 +1,4 @@
-export { isTelling, lastWordsOf, toReason, withLastWords } from "../upstream/index.ts";
+export { statusOf, isTelling, lastWordsOf, toReason, withLastWords } from "../upstream/index.ts";
 export {
   type GatewayServer,
   instructionsOf,

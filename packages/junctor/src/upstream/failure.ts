@@ -17,7 +17,7 @@ import {
 } from "@junctor/core/errors";
 import { clip } from "@junctor/core/schema";
 import { junctor } from "../invocation/index.ts";
-import type { Failure } from "./connection.ts";
+import type { Failure } from "./health.ts";
 
 /** Why a server failed: for programs, for callers, and for those who run the gateway. */
 export function toFailure(cause: unknown, hide: Hide = (text) => text): Failure {

@@ -7,8 +7,8 @@ import {
   type Deferred,
 } from "@junctor/core/async";
 import { ConnectError } from "@junctor/core/errors";
-import type { Failure, Health } from "./connection.ts";
 import { type Hide, toFailure } from "./failure.ts";
+import type { Failure, Health } from "./health.ts";
 
 interface StartGateOptions {
   readonly clock: Clock;
