@@ -49,16 +49,6 @@ const pureBuiltins = [
   "node:vm",
 ];
 
-/** Files that load others past their doors, when those are first needed, and why. */
-const lateEntrances: Readonly<Record<string, string>> = {
-  "client/src/client/connect.ts": "a client of a child or a channel loads nothing of HTTP",
-  "junctor/src/cli/check/why.ts":
-    "reading the tools of a config is put off by the commands that call them, too",
-  "junctor/src/cli/program.ts":
-    "a command loads its own file, and not those of the other commands of its room",
-  "junctor/src/cli/main.ts": "attach is started by every window of a client, and loads next to nothing",
-};
-
 const graph = readSourceGraph();
 
 describe("the packages", () => {
@@ -138,19 +128,8 @@ describe("the check", () => {
     expect(faults(file, name)).toEqual([]);
   });
 
-  test("allows a file to be loaded when it is first needed, past the door, by those that are listed only", () => {
-    expect(faults("junctor/src/gateway/gateway.ts", "junctor/src/policy/index.ts", true)).toEqual([]);
-    expect(faults("junctor/src/cli/program.ts", "junctor/src/cli/call/call.ts", true)).toEqual([]);
-    expect(faults("junctor/src/gateway/gateway.ts", "junctor/src/policy/rules.ts", true)).toEqual([
-      expect.stringContaining("through its door"),
-    ]);
-  });
-
-  test("lists no file that enters by doors", () => {
-    const needless = Object.keys(lateEntrances).filter(
-      (file) => !graph.get(file)?.some(({ name, isLazy }) => isLazy && roomOf(name) !== roomOf(file)),
-    );
-    expect(needless).toEqual([]);
+  test("allows a file to be loaded when it is first needed, past the door", () => {
+    expect(faults("junctor/src/gateway/gateway.ts", "junctor/src/policy/rules.ts", true)).toEqual([]);
   });
 
   test("finds a cycle of any length", () => {
@@ -232,8 +211,7 @@ function findDoorFaults(files: SourceGraph): readonly string[] {
   return [...files].flatMap(([file, imports]) =>
     imports.flatMap(({ name, isLazy }) => {
       const isInside = roomOf(name) === roomOf(file) || packageOf(name) !== packageOf(file);
-      const isListed = isLazy && Object.hasOwn(lateEntrances, file);
-      if (isListed || !files.has(name) || isInside || name === `${roomOf(name)}/index.ts`) return [];
+      if (isLazy || !files.has(name) || isInside || name === `${roomOf(name)}/index.ts`) return [];
       const door = `packages/${roomOf(name)}/index.ts`;
       return [
         `${file} imports ${name}: enter the room through its door. Export the name from ${door} and import it there`,
