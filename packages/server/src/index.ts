@@ -17,7 +17,6 @@ export { listenTcp, serveStdio, serveStream } from "./listen/index.ts";
 export { allowTools, auditLog, limitRate, limitTime, redact } from "./middleware/index.ts";
 export {
   type AppView,
-  type AppViewSpec,
   type Completer,
   type CompletionRegistry,
   createCompletionRegistry,
@@ -115,6 +114,7 @@ export {
   structured,
   text,
   withContext,
+  withGroups,
   withMiddleware,
 } from "@junctor/core/provider";
 export { type Channel, type Message } from "@junctor/core/rpc";

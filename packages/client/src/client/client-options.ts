@@ -84,6 +84,8 @@ export interface ClientOptions {
   readonly tasks?: boolean;
   /** Declares that views of tools are shown; see `readView`. False when left out. */
   readonly views?: boolean;
+  /** A draft: declares groups, and lists what is in them with everything else; see `listGroups`. False when left out. */
+  readonly groups?: boolean;
   /** Where a record of each call goes, and what of its arguments. */
   readonly audit?: AuditOptions;
   /** Takes log messages that belong to no call. */
@@ -104,14 +106,19 @@ export interface ClientOptions {
 export const clientOptionKeys: KeysOf<ClientOptions> = {
   ...keys("clientInfo handlers relays reconnects onOpen onLost revision era eras timeoutMs maxTotalMs"),
   ...keys("connectTimeoutMs maxStartMs onListFault probeTimeoutMs validate maxRounds audit onLog"),
-  ...keys("onWarning clock signal tasks views"),
+  ...keys("onWarning clock signal tasks views groups"),
 };
 
-/** The extensions that a client declares by its options. Tasks are for modern servers. */
-export function ownExtensions({ tasks, views }: ClientOptions, isModern: boolean): Extensions {
+/** The extensions that a client declares by its options. Tasks and groups are for modern servers. */
+export function ownExtensions(
+  { relays, tasks, views, groups }: ClientOptions,
+  isModern: boolean,
+): Extensions {
   return {
+    ...relays?.extensions,
     ...(tasks === true && isModern ? { [extensionIds.tasks]: {} } : {}),
     ...(views === true ? { [extensionIds.ui]: { mimeTypes: [viewType] } } : {}),
+    ...(groups === true && isModern ? { [extensionIds.groups]: {} } : {}),
   };
 }
 

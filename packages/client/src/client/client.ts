@@ -5,10 +5,12 @@ import type { RawJson } from "@junctor/core/json";
 import {
   type CacheHints,
   carriedMeta,
+  type Announced,
   announcedAs,
   declaredExtension,
   everythingRelayable,
   extensionIds,
+  type Group,
   type Items,
   type LinkEvents,
   methods,
@@ -37,6 +39,7 @@ import { type ClientOptions, ownExtensions, withExtensions } from "./client-opti
 import { type Agreement, type Conversation, createConversation, toLog } from "./conversation.ts";
 import { createConversations } from "./conversations.ts";
 import { createEraCache } from "./era-cache.ts";
+import { createGroups } from "./groups.ts";
 import { answerRequest, capabilitiesOf } from "./handlers.ts";
 import type { KeptList } from "./kept-list.ts";
 import { createLegacyTasks, hasLegacyTasks } from "./legacy-tasks.ts";
@@ -93,6 +96,8 @@ export interface Client extends Provider, Reads, Apps, AsyncDisposable {
   listResourceTemplates(): Promise<readonly ResourceTemplate[]>;
   /** The prompts of the server, kept like its tools. */
   listPrompts(): Promise<readonly Prompt[]>;
+  /** Every group of the server, nested ones too, with the names of what is in it. Needs the option `groups`. */
+  listGroups(): Promise<readonly Group[]>;
   /**
    * Hears that a resource changed, or something below it, until the returned function is called. Rejects where the server tells of no
    * changes.
@@ -173,7 +178,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     };
     const { link, agreement } = await negotiate(open, ways.isHttp, {
       clientInfo,
-      capabilities: withExtensions(capabilities, relays?.extensions ?? ownExtensions(options, false)),
+      capabilities: withExtensions(capabilities, ownExtensions(options, false)),
       eras,
       cacheKey: ways.cacheKey,
       revision: options.revision,
@@ -187,7 +192,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     // A modern server lists what the declared capabilities allow, and asks only the caller of a call: declare all of them.
     const isModern = agreement.mode.kind === "modern";
     const own = relays !== undefined && isModern ? everythingRelayable : capabilities;
-    const declared = withExtensions(own, relays?.extensions ?? ownExtensions(options, isModern));
+    const declared = withExtensions(own, ownExtensions(options, isModern));
     const speaker = { info: clientInfo, capabilities: declared, clock };
     conversation = createConversation(link, agreement, speaker, notified);
     return conversation;
@@ -205,7 +210,15 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   const { send } = conversations;
   const plain: PlainRequest = (method, params, limits = {}) =>
     deadlines.run(limits, (deadline) => send(method, params, toSpec(deadline)));
+  const groups = createGroups({
+    request: plain,
+    agreement: async () => (await conversations.get()).agreement,
+    isDeclared: options.groups === true,
+    clock,
+    onWarning,
+  });
   const lists = createLists(conversations.get, plain, {
+    groupedIn: groups.definitionsOf,
     clock,
     maxTtlMs: 24 * 3_600_000,
     maxPages: 1000,
@@ -220,7 +233,10 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
         if (isLeftOut) onWarning(`Left out of ${method}: ${name}: ${reason}`);
       }),
   });
-  const invalidate = (part: "tools" | "resources" | "prompts"): void => {
+  const invalidate = (part: Announced): void => {
+    // What is in a group is in no other list.
+    groups.kept.invalidate();
+    if (part === "groups") return (["tools", "prompts", "resources"] as const).forEach(lists.invalidate);
     lists.invalidate(part);
     if (part === "resources") skills.invalidate();
   };
@@ -284,9 +300,8 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   let offered: { readonly by: Agreement; readonly offers: Offers } | undefined;
   const provider: Provider = {
     list: <P extends Part>(part: P, context: CallContext) => {
-      const kept = (part === "skills" ? skills.kept : lists[part as ListPart]) as unknown as KeptList<
-        Items[P]
-      >;
+      const ofExtensions = part === "skills" ? skills.kept : part === "groups" ? groups.kept : undefined;
+      const kept = (ofExtensions ?? lists[part as ListPart]) as unknown as KeptList<Items[P]>;
       return kept.fresh ?? waitFor(kept.get(), context);
     },
     call: (operation, context) => {
@@ -372,6 +387,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     availableTools: async () => (await lists.tools.get()).items.length > 0,
     listResources: async () => (await lists.resources.get()).items,
     listResourceTemplates: async () => (await lists.templates.get()).items,
+    listGroups: async () => (await groups.kept.get()).items,
     listPrompts: async () => (await lists.prompts.get()).items,
     request: async (method, given, limits = {}) => {
       const { params, meta } = splitMeta(given);
@@ -393,6 +409,7 @@ function toOffers({ capabilities, mode }: Agreement): Offers {
   const skills: { readonly directoryRead?: unknown } | undefined =
     resources && declaredExtension(declared, extensionIds.skills);
   const tasks = mode.kind === "modern" ? declaredExtension(declared, extensionIds.tasks) : undefined;
+  const groups = mode.kind === "modern" ? declaredExtension(declared, extensionIds.groups) : undefined;
   const directoryRead = skills?.directoryRead === true;
   const has: { readonly [method: string]: unknown } = {
     "tools/list": true,
@@ -408,6 +425,8 @@ function toOffers({ capabilities, mode }: Agreement): Offers {
     "skills/list": skills,
     "skills/get": skills,
     "resources/directory/read": directoryRead || undefined,
+    "groups/list": groups,
+    "groups/get": groups,
     "tasks/get": tasks,
     "tasks/update": tasks,
     "tasks/cancel": tasks,
@@ -417,6 +436,7 @@ function toOffers({ capabilities, mode }: Agreement): Offers {
     serves: (method) => (methods.has(method) ? has[method] !== undefined : true),
     extensions: defined({
       [extensionIds.skills]: skills && (directoryRead ? { directoryRead } : {}),
+      [extensionIds.groups]: groups,
       [extensionIds.tasks]: tasks && {},
     }),
   };

@@ -20,6 +20,7 @@ function listsOf(count: number, maxTools = 100_000, maxBytes = 64 * 1024 * 1024)
       maxPages: 10,
       maxItems: 100_000,
       maxTools,
+      groupedIn: async () => [],
       maxBytes,
       isHttp: false,
       onListFault: () => {},

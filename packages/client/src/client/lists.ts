@@ -45,6 +45,8 @@ interface ListsOptions extends WalkLimits {
   readonly maxTtlMs: number;
   readonly isHttp: boolean;
   readonly maxTools: number;
+  /** The definitions that the server does not list because they are in groups. */
+  readonly groupedIn: (member: string) => Promise<readonly RawJson[]>;
   /** Called for each definition that is mended or left out, and was not so in the list before. */
   readonly onListFault: (fault: ListFault, method: string) => void;
 }
@@ -89,11 +91,11 @@ export function createLists(
           if (capability !== "tools" && params === undefined && isUnknownMethod(error)) return noItems;
           throw error;
         });
-      const { items: listed, hints } = await walkPages(ask, member, {
+      const { items: top, hints } = await walkPages(ask, member, {
         ...options,
         maxItems: member === "tools" ? options.maxTools : options.maxItems,
       });
-      const { items, faults } = await fitList(listed, reader);
+      const { items, faults } = await fitList([...top, ...(await options.groupedIn(member))], reader);
       const reported = new Set(list.faults.map(toText));
       for (const fault of faults) if (!reported.has(toText(fault))) onListFault(fault, method);
       // Legacy servers give no time; those that announce changes can be trusted until they do, if we would hear it. A pipe

@@ -52,7 +52,7 @@ export async function walkPages(
 }
 
 /** A result without the member is taken for an empty page; with anything else than an array it is no list. */
-function elementsOf(result: RawJson, member: string, maxElements: number): readonly RawJson[] {
+export function elementsOf(result: RawJson, member: string, maxElements: number): readonly RawJson[] {
   const array = result.at(member);
   if (array === undefined || array.kind === "null") return [];
   if (array.kind !== "array")

@@ -18,6 +18,7 @@ import {
 } from "../provider/index.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Owner } from "./claims.ts";
+import { composeGroups } from "./composed-groups.ts";
 import { composeSkills } from "./composed-skills.ts";
 import type { ListPart, Member } from "./member.ts";
 import { assertScopes, assertUriScopes, type ResourceOwner, type View } from "./view.ts";
@@ -54,6 +55,7 @@ export function createComposition(options: CompositionOptions): Provider {
   } = options;
   const listings = new WeakMap<View, Map<ListPart, Listing<object>>>();
   const skills = composeSkills({ catalog, viewFor });
+  const groups = composeGroups({ catalog, viewFor });
 
   const memberOf = (owner: Owner | undefined): Member | undefined =>
     owner && catalog.memberNamed(owner.server);
@@ -94,6 +96,7 @@ export function createComposition(options: CompositionOptions): Provider {
   };
 
   const list = <P extends Part>(part: P, context: CallContext): Awaitable<Listing<Items[P]>> => {
+    if (part === "groups") return groups.list(context) as unknown as Promise<Listing<Items[P]>>;
     if (part === "skills")
       return skills.list(context, hintsFor(context)) as unknown as Promise<Listing<Items[P]>>;
     return andThen(

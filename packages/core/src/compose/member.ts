@@ -1,8 +1,8 @@
-import type { CacheHints, Items, Part } from "../mcp/index.ts";
+import type { CacheHints, Items } from "../mcp/index.ts";
 import type { CallContext, CallerInfo, Outcome, Provider, Round } from "../provider/index.ts";
 
-/** The lists that a catalog merges. Skills are asked for each time. */
-export type ListPart = Exclude<Part, "skills">;
+/** The lists that a catalog merges. Members are asked for the others each time. */
+export type ListPart = "tools" | "prompts" | "resources" | "templates";
 
 /** The lists of a provider. An array that did not change is the same array. */
 export interface MemberLists extends Readonly<{ [P in ListPart]: readonly Items[P][] }> {

@@ -71,7 +71,17 @@ export function unqualified(name: string, { maxLength }: Naming): string {
   return toFit(name, name === "" ? "_" : toSafe(name, "."), maxLength);
 }
 
-function toFit(full: string, safe: string, maxLength: number): string {
+/** The name of a member's group: its own behind that of the member, in the characters that names of groups may have. */
+export function toGroupName(member: string, name: string): string {
+  const full = `${member}-${name}`;
+  const safe = full
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-|-$/g, "");
+  return toFit(full, safe, 64, "-");
+}
+
+function toFit(full: string, safe: string, maxLength: number, joint = "_"): string {
   if (safe === full && full.length <= maxLength) return full;
   const suffix = process
     .getBuiltinModule("node:crypto")
@@ -79,7 +89,7 @@ function toFit(full: string, safe: string, maxLength: number): string {
     .update(full)
     .digest("hex")
     .slice(0, suffixLength);
-  return `${safe.slice(0, maxLength - suffixLength - 1)}_${suffix}`;
+  return `${safe.slice(0, maxLength - suffixLength - 1)}${joint}${suffix}`;
 }
 
 /** With the characters every model API takes, or, where the separator is none of those, with those of the protocol. */

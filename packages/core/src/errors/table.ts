@@ -27,7 +27,7 @@ export const toolError = {
 
 export const notFoundError = {
   fields: {
-    what: "`tool`, `prompt`, `resource`, `task`, `skill` or `directory`",
+    what: "`tool`, `prompt`, `resource`, `task`, `skill`, `directory` or `group`",
     id: "the name or URI that was asked for",
   },
   codes: {

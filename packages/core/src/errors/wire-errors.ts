@@ -77,7 +77,7 @@ export class ToolError extends BrandedError {
 }
 
 /** What a provider was asked for and does not have. */
-export type Missing = "tool" | "prompt" | "resource" | "task" | "skill" | "directory";
+export type Missing = "tool" | "prompt" | "resource" | "task" | "skill" | "directory" | "group";
 
 /**
  * A provider does not have the thing that a request names. It crosses the wire with the code that the caller's
@@ -93,7 +93,7 @@ export class NotFoundError extends BrandedError {
   override readonly name = "NotFoundError";
   readonly code = "provider.not_found";
   readonly what: Missing;
-  /** The tool's or prompt's name, the URI of a resource, skill or directory, or the provider's name for the task. */
+  /** The name of a tool, prompt or group, the URI of a resource, skill or directory, or the provider's name for the task. */
   readonly id: string;
 
   constructor(what: Missing, id: string) {
@@ -110,6 +110,7 @@ const labels: Readonly<Record<Missing, string>> = {
   task: "Task",
   skill: "Skill",
   directory: "Directory",
+  group: "Group",
 };
 
 /**

@@ -6,6 +6,7 @@ export const extensionIds = {
   tasks: "io.modelcontextprotocol/tasks",
   ui: "io.modelcontextprotocol/ui",
   skills: "io.modelcontextprotocol/skills",
+  groups: "io.modelcontextprotocol/groups",
 } as const;
 
 /** The settings of extensions by id; `{}` says that there are no settings. */

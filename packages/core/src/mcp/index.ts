@@ -44,6 +44,8 @@ export {
   namedBy,
 } from "./mirrored-headers.ts";
 export {
+  announced,
+  type Announced,
   announcedAs,
   type CallKind,
   type Items,
@@ -130,6 +132,7 @@ export {
   type Skill,
   skillFolderOf,
 } from "./skill.ts";
+export { type Group, type GroupContents, type GroupedPart, isGroupName } from "./group.ts";
 export {
   type Question,
   type AudioContent,

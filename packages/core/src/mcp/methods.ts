@@ -1,4 +1,5 @@
 import { extensionIds } from "./extension.ts";
+import type { Group } from "./group.ts";
 import type { Skill } from "./skill.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "./types.ts";
 
@@ -9,13 +10,14 @@ export interface Items {
   readonly resources: Resource;
   readonly templates: ResourceTemplate;
   readonly skills: Skill;
+  readonly groups: Group;
 }
 
 /** A list of the protocol. */
 export type Part = keyof Items;
 
 /** What a request is for, as records, metrics and rules call it. */
-export type CallKind = "tool" | "resource" | "prompt" | "completion" | "task" | "method";
+export type CallKind = "tool" | "resource" | "prompt" | "completion" | "task" | "group" | "method";
 
 /** One method of the protocol. */
 export interface Method {
@@ -70,6 +72,24 @@ const rows: readonly Method[] = [
     part: "skills",
     member: "skills",
     extension: extensionIds.skills,
+  },
+  {
+    method: "groups/list",
+    era: "modern",
+    verb: "list",
+    kind: "group",
+    part: "groups",
+    member: "groups",
+    extension: extensionIds.groups,
+  },
+  {
+    method: "groups/get",
+    era: "modern",
+    verb: "call",
+    kind: "group",
+    part: "groups",
+    name: "name",
+    extension: extensionIds.groups,
   },
   {
     method: "tools/call",
@@ -184,9 +204,13 @@ export const parts: readonly Part[] = rows.flatMap(({ verb, part }) =>
   verb === "list" && part !== undefined ? [part] : [],
 );
 
+/** The lists that are announced under their own name. */
+export const announced = ["tools", "prompts", "resources", "groups"] as const;
+export type Announced = (typeof announced)[number];
+
 /** The lists that are announced together: `notifications/resources/list_changed` is for three of them. */
-export function announcedAs(part: Part): "tools" | "prompts" | "resources" {
-  return part === "tools" || part === "prompts" ? part : "resources";
+export function announcedAs(part: Part): Announced {
+  return part === "templates" || part === "skills" ? "resources" : part;
 }
 
 /** The name or URI by which something in a list is used. */

@@ -1,20 +1,31 @@
 import { andThen, type Awaitable, settled } from "../async/index.ts";
 import { NotFoundError, UriTemplateError } from "../errors/index.ts";
 import { editMembers, RawJson } from "../json/index.ts";
-import { type Items, keyOf, type Part, parseUriTemplate, type Resource, type Skill } from "../mcp/index.ts";
+import {
+  type Group,
+  type Items,
+  keyOf,
+  type Part,
+  parseUriTemplate,
+  type Resource,
+  type Skill,
+} from "../mcp/index.ts";
 import type { CallContext } from "./context.ts";
 import type { Listing } from "./listing.ts";
 import type { Operation, Outcome, Provider, Target } from "./provider.ts";
 import { foldCase, spellingsOf } from "./uri-spellings.ts";
 
+/** The lists that filters judge. What is in a skill or a group is judged as what it is. */
+export type FilteredPart = Exclude<Part, "skills" | "groups">;
+
 /** A tool, prompt, resource or template in a list. */
-export type ListedItem = Items[Exclude<Part, "skills">];
+export type ListedItem = Items[FilteredPart];
 
 /** The things of a list that a caller may see. The files of skills come as resources. */
 export type ListFilter = (
   items: readonly ListedItem[],
   context: CallContext,
-  part: Exclude<Part, "skills">,
+  part: FilteredPart,
 ) => Awaitable<readonly ListedItem[]>;
 
 /** How many callers' lists are remembered; those of the caller that was not seen for longest are forgotten first. */
@@ -60,6 +71,7 @@ export class Filters {
         return true;
       case "tools":
       case "prompts":
+      case "groups":
         return andThen(this.list(part, context), (listing) => listing.get(name) !== undefined);
       case "resources":
         return this.#showsResource(name, context);
@@ -122,11 +134,32 @@ export class Filters {
     context: CallContext,
     part: P,
   ): Awaitable<readonly Items[Part][]> {
+    if (part === "groups") return this.#leaveGroups(items as readonly Group[], context);
     if (part !== "skills") return applyFilters(this.#filters, items as readonly ListedItem[], context, part);
     const skills = items as readonly Skill[];
     return andThen(applyFilters(this.#filters, this.#allFilesOf(skills), context, "resources"), (files) => {
       const left = new Set<unknown>(files);
       return skills.filter((skill) => this.#filesOf(skill).every((file) => left.has(file)));
+    });
+  }
+
+  /** What is left of groups. One in which nothing is left is left out. */
+  async #leaveGroups(groups: readonly Group[], context: CallContext): Promise<readonly Group[]> {
+    if (groups.length === 0) return groups;
+    const lists = {
+      tools: await this.list("tools", context),
+      prompts: await this.list("prompts", context),
+      resources: await this.list("resources", context),
+    };
+    return groups.flatMap((group) => {
+      const { contents } = group;
+      if (contents === undefined) return [group];
+      const leave = (part: keyof typeof lists): readonly string[] =>
+        (contents[part] ?? []).filter((key) => lists[part].get(key) !== undefined);
+      const left = { tools: leave("tools"), prompts: leave("prompts"), resources: leave("resources") };
+      const { groups: nested = [] } = contents;
+      const isEmpty = [...Object.values(left), nested].every(({ length }) => length === 0);
+      return isEmpty ? [] : [{ ...group, contents: { ...left, groups: nested } }];
     });
   }
 
@@ -165,7 +198,7 @@ function applyFilters(
   [filter, ...others]: readonly ListFilter[],
   items: readonly ListedItem[],
   context: CallContext,
-  part: Exclude<Part, "skills">,
+  part: FilteredPart,
 ): Awaitable<readonly ListedItem[]> {
   if (filter === undefined) return items;
   return andThen(settled(filter(items, context, part)), (left) => {

@@ -42,6 +42,7 @@ export {
   type MiddlewareOptions,
   withMiddleware,
 } from "./middleware.ts";
+export { withGroups } from "./groups.ts";
 export { emptyListing, Listing, mapListings } from "./listing.ts";
 export {
   type Completion,

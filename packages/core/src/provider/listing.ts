@@ -13,7 +13,7 @@ interface ListingFacts {
  * made from it is kept by its identity.
  *
  * @example
- * list: () => new Listing(Object.freeze(tools))
+ * const listing = new Listing(Object.freeze([{ name: "add", inputSchema: { type: "object" } }]));
  */
 export class Listing<Item extends object> {
   readonly items: readonly Item[];

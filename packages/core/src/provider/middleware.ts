@@ -15,7 +15,7 @@ import type { Items, Part } from "../mcp/index.ts";
 import { keys, type KeysOf, nearest } from "../options/index.ts";
 import { failure } from "./content.ts";
 import type { CallContext } from "./context.ts";
-import { Filters, type ListedItem } from "./filters.ts";
+import { type FilteredPart, Filters, type ListedItem } from "./filters.ts";
 import { createOperation, findIn, thingOf } from "./operation.ts";
 import type { Entry, Notice, Operation, Outcome, Provider, Task, Wrapper } from "./provider.ts";
 import {
@@ -54,7 +54,7 @@ export interface Middleware {
   filterTools?(
     items: readonly ListedItem[],
     context: CallContext,
-    part: Exclude<Part, "skills">,
+    part: FilteredPart,
   ): readonly ListedItem[] | Promise<readonly ListedItem[]>;
   /** False where `filterTools` only changes how things are described: then nothing is judged by the lists. */
   readonly isFilter?: boolean;

@@ -197,6 +197,7 @@ const things: { readonly [P in Part]: Missing } = {
   resources: "resource",
   templates: "resource",
   skills: "skill",
+  groups: "group",
 };
 
 /** What errors call the thing that an operation is for. */

@@ -29,6 +29,7 @@ function createInner(answer = "{}"): Inner {
     prompts: new Listing([{ name: "in_ask" }]),
     resources: new Listing([{ uri: "note://in/a", name: "a" }]),
     templates: emptyListing,
+    groups: emptyListing,
     skills: new Listing([{ uri: file.uri, frontmatter: { name: "a", description: "a" }, resources: [file] }]),
   };
   const calls: Operation[] = [];

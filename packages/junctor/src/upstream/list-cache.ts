@@ -4,11 +4,11 @@ import type { ListFault, ListPart } from "@junctor/core/fit";
 import {
   announcedAs,
   type CacheHints,
+  type Items,
   definitionOf,
   type Prompt,
   type Resource,
   type ResourceTemplate,
-  type Skill,
   type Tool,
 } from "@junctor/core/mcp";
 import { type CallContext, type Change, emptyListing, Listing } from "@junctor/core/provider";
@@ -295,7 +295,10 @@ export class ListCache {
   }
 
   #hear(fetching: Fetching, { part }: Change): void {
-    fetching.announced.add(announcedAs(part));
+    const kind = announcedAs(part);
+    // What is in a group may be in any list.
+    for (const each of kind === "groups" ? (Object.keys(partsOf) as ListKind[]) : [kind])
+      fetching.announced.add(each);
     if (fetching.stopTimer !== undefined) return;
     const { clock } = this.#options;
     // A server that announces changes without end is listed ever more rarely: each list costs time that others want.
@@ -420,33 +423,37 @@ function isSame(items: readonly object[], last: readonly object[]): boolean {
   );
 }
 
-/** How long the skills of one server are waited for, at first and once they are known: a list is of all servers. */
+/** How long such a list of one server is waited for, at first and once it is known: a list is of all servers. */
 const maxFirstMs = 5000;
 const maxAgainMs = 1000;
-/** How long skills that were late are not waited for. */
+/** How long a list that was late is not waited for. */
 const lateMs = 30_000;
 
-interface SkillListOptions {
+/** Lists of an extension, which are fetched when a caller wants them. */
+export type LateListPart = "skills" | "groups";
+
+interface LateListOptions<P extends LateListPart> {
+  readonly part: P;
   readonly clock: Clock;
   readonly pool: Pick<Pool, "everyone" | "find">;
   readonly calls: Pick<Calls, "useListed">;
 }
 
 /**
- * Lists the skills of a server. One whose skills were never listed is waited for; one that is down or late has the skills that it
- * listed last.
+ * Lists the skills or the groups of a server. One that never listed them is waited for; one that is down or late has what it listed
+ * last.
  */
-export function createSkillList(
-  options: SkillListOptions,
-): (context: CallContext) => Promise<Listing<Skill>> {
-  const { clock, pool, calls } = options;
+export function createLateList<P extends LateListPart>(
+  options: LateListOptions<P>,
+): (context: CallContext) => Promise<Listing<Items[P]>> {
+  const { part, clock, pool, calls } = options;
   /** Of the connection for everyone: those of another connection are for its callers alone. */
-  let last: Listing<Skill> | undefined;
-  /** By connection: until when its skills are not waited for, because they were late. 0 for a connection that listed them. */
+  let last: Listing<Items[P]> | undefined;
+  /** By connection: until when its list is not waited for, because it was late. 0 for a connection that gave it. */
   const lateUntil = new WeakMap<PooledConnection, number>();
-  const list = (context: CallContext): Promise<Listing<Skill>> =>
+  const list = (context: CallContext): Promise<Listing<Items[P]>> =>
     calls.useListed(context, async ({ client, pooled }) => {
-      const listed = await client.list("skills", context);
+      const listed = await client.list(part, context);
       if (pooled === pool.everyone) last = listed;
       if (!lateUntil.has(pooled)) lateUntil.set(pooled, 0);
       return listed;

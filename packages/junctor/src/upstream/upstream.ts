@@ -32,7 +32,7 @@ import {
   statusOf,
 } from "./connection.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./failure.ts";
-import { createSkillList, type Listed, toListing } from "./list-cache.ts";
+import { createLateList, type LateListPart, type Listed, toListing } from "./list-cache.ts";
 import { createConnectionFactory } from "./open-server.ts";
 import { type Loan, ownListMs, Pool, type UpstreamEvent } from "./pool.ts";
 import type { StartSlots } from "./starts.ts";
@@ -88,7 +88,7 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly #clock: Clock;
   readonly #habits: QuestionHabits;
   readonly #calls: Calls;
-  readonly #skills: (context: CallContext) => Promise<Listing<Items["skills"]>>;
+  readonly #late: { readonly [P in LateListPart]: (context: CallContext) => Promise<Listing<Items[P]>> };
   readonly #tasks: UpstreamTasks;
   readonly #taskConnections: TaskConnections;
   readonly #hosted: MemoryTasks;
@@ -125,7 +125,11 @@ export class Upstream implements Provider, AsyncDisposable {
     this.#taskConnections = new TaskConnections({ server: config.name, pool: this.pool, clock });
     this.#calls = this.#createCalls(groups, useAt);
     this.#tasks = this.#createTasks(useAt);
-    this.#skills = createSkillList({ clock, pool: this.pool, calls: this.#calls });
+    const late = { clock, pool: this.pool, calls: this.#calls };
+    this.#late = {
+      skills: createLateList({ part: "skills", ...late }),
+      groups: createLateList({ part: "groups", ...late }),
+    };
   }
 
   #createCalls({ isOne }: CallerGroups, useAt: UseAt): Calls {
@@ -283,7 +287,7 @@ export class Upstream implements Provider, AsyncDisposable {
 
   list<P extends Part>(part: P, context: CallContext): Awaitable<Listing<Items[P]>>;
   list(part: Part, context: CallContext): Awaitable<Listing<object>> {
-    if (part === "skills") return this.#skills(context);
+    if (part === "skills" || part === "groups") return this.#late[part](context);
     return andThen(this.beginListing(context, part), () => toListing(this.listedFor(context), part));
   }
 

@@ -31,6 +31,7 @@ const things: Items = {
     frontmatter: { name: "one", description: "One" },
     resources: [{ uri, digest: "", size: 1 }],
   },
+  groups: { name: "one", description: "One", contents: { tools: ["one"] } },
 };
 
 /** A result of each method that says the secret. */
@@ -64,7 +65,7 @@ function operationOf({ method, part }: Method): Operation {
     return createCompletion(
       RawJson.fromValue({ ref: { type: "ref/prompt", name: "one" }, argument: { name: "a", value: "b" } }),
     );
-  const name = part === "tools" || part === "prompts" ? "one" : uri;
+  const name = part === "tools" || part === "prompts" || part === "groups" ? "one" : uri;
   return createOperation(method, name, { ref: method.startsWith("tasks/") ? "7" : undefined });
 }
 

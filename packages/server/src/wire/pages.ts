@@ -35,6 +35,7 @@ const projections: { readonly [P in Part]: (item: Items[P], revision: Revision) 
   resources: projectListed,
   templates: projectListed,
   skills: (skill) => skill,
+  groups: (group) => group,
 };
 
 /** A skill may list 512 files, which is 80 KB: so many of them are a page. */

@@ -2,6 +2,8 @@ import { createDeferred } from "@junctor/core/async";
 import { RpcError } from "@junctor/core/errors";
 import { prependMembers, RawJson, withoutMembers } from "@junctor/core/json";
 import {
+  announced,
+  type Announced,
   announcedAs,
   type Announce,
   metaKeys,
@@ -25,18 +27,14 @@ import type { ListenLimits } from "./listen-limits.ts";
 import { empty, type Serve, type Served, sessionOf } from "./served.ts";
 import { assertDeclared, openTaskId, toTaskJson } from "./tasks.ts";
 
-/** The kinds of list, as the filter of a listen request names them. */
-const listFilters = {
-  tools: "toolsListChanged",
-  prompts: "promptsListChanged",
-  resources: "resourcesListChanged",
-} as const;
-
-type ListKind = keyof typeof listFilters;
+/** A kind of list, as the filter of a listen request names it. */
+function filterOf(kind: Announced): string {
+  return `${kind}ListChanged`;
+}
 
 /** The changes that one listener asked for and gets. */
 interface Filter {
-  readonly lists: ReadonlySet<ListKind>;
+  readonly lists: ReadonlySet<Announced>;
   readonly uris: ReadonlySet<string>;
   readonly taskIds: ReadonlySet<string>;
 }
@@ -235,7 +233,7 @@ function parseFilter(
       "Invalid params: resourceSubscriptions must be an array of URIs",
     );
   }
-  const lists = (Object.keys(listFilters) as ListKind[]).filter((kind) => wanted[listFilters[kind]] === true);
+  const lists = announced.filter((kind) => wanted[filterOf(kind)] === true);
   return { lists: new Set(lists), uris: new Set(uris as readonly string[]), taskIds };
 }
 
@@ -318,7 +316,7 @@ function uriOf({ request: { method }, params }: Served): string {
 }
 
 function toFilterText({ lists, uris, taskIds }: Filter): string {
-  const parts = Array.from(lists, (kind) => `"${listFilters[kind]}":true`);
+  const parts = Array.from(lists, (kind) => `"${filterOf(kind)}":true`);
   if (uris.size > 0) parts.push(`"resourceSubscriptions":${JSON.stringify([...uris])}`);
   if (taskIds.size > 0) parts.push(`"taskIds":${JSON.stringify([...taskIds])}`);
   return `"notifications":{${parts.join(",")}}`;

@@ -54,6 +54,8 @@ function toNotFound(error: NotFoundError, era: Era, unknownTool: UnknownTool): R
       const text = "Unknown task: it does not exist, has expired, or belongs to another caller";
       return new RpcError("rpc.invalid_params", text, { cause: error });
     }
+    case "group":
+      return new RpcError("rpc.resource_not_found", message, { cause: error });
     case "skill":
     case "directory":
       return new RpcError("rpc.invalid_params", message, { cause: error, data: { uri: id } });

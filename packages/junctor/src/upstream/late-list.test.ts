@@ -3,7 +3,7 @@ import type { Skill } from "../../../core/src/mcp/skill.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { Listing } from "../../../core/src/provider/listing.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { createSkillList } from "./list-cache.ts";
+import { createLateList } from "./list-cache.ts";
 
 const skill: Skill = {
   uri: "skill://x/SKILL.md",
@@ -29,8 +29,8 @@ function listing() {
   const calls = {
     useListed: async (_context: unknown, use: (given: typeof loan) => unknown) => use(loan),
   };
-  const options = { clock, pool, calls };
-  const listSkillsFor = createSkillList(options as unknown as Parameters<typeof createSkillList>[0]);
+  const options = { part: "skills", clock, pool, calls };
+  const listSkillsFor = createLateList(options as unknown as Parameters<typeof createLateList<"skills">>[0]);
   const measure = async (): Promise<readonly [count: number, waitedMs: number]> => {
     const from = clock.now();
     const ended: (readonly [count: number, waitedMs: number])[] = [];
