@@ -29,22 +29,6 @@ export async function fetchJson(
   return parseObject(await response.text());
 }
 
-/** The text of an answer. Rejects when it has more bytes; `where` names its sender. */
-export async function readBoundedText(
-  body: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-  where: string,
-): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    length += chunk.length;
-    if (length > maxBytes) throw new Error(`${where} answered with more than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return new TextDecoder().decode(Buffer.concat(chunks));
-}
-
 /** The object of a JSON text; undefined for any other text. */
 export function parseObject(text: string): JsonMembers | undefined {
   try {

@@ -3,7 +3,6 @@ import { isIP } from "node:net";
 import { type Clock, systemClock } from "@junctor/core/async";
 import { createGuardedLookup, findAddressProblem, ForbiddenAddress, isLoopbackHost } from "./addresses.ts";
 import type { ReachableHosts } from "./addresses.ts";
-import { readBoundedText } from "./fetch-json.ts";
 
 /** One request to an authorization server, or for metadata. */
 interface GuardedRequest {
@@ -79,6 +78,22 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
       await dispatcher.destroy();
     }
   };
+}
+
+/** The text of an answer. Rejects when it has more bytes; `where` names its sender. */
+export async function readBoundedText(
+  body: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  where: string,
+): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.length;
+    if (length > maxBytes) throw new Error(`${where} answered with more than ${maxBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
 function hasNoBody(status: number): boolean {

@@ -14,8 +14,8 @@ export {
   type CredentialStore,
   toServer,
 } from "./credential.ts";
-export { parseObject, readBoundedText } from "./fetch-json.ts";
-export { createGuardedFetch, type GuardedFetch } from "./guarded-fetch.ts";
+export { parseObject } from "./fetch-json.ts";
+export { createGuardedFetch, type GuardedFetch, readBoundedText } from "./guarded-fetch.ts";
 export { beginIdentity, finishIdentity, type IdentityTerms, type PendingIdentity } from "./identity.ts";
 export { examineLogin, type LoginTerms, prepareLogin } from "./login.ts";
 export { metadataUrlsOf } from "./metadata.ts";
