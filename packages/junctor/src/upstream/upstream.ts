@@ -32,7 +32,8 @@ import {
   statusOf,
 } from "./connection.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./failure.ts";
-import { createLateList, type LateListPart, type Listed, toListing } from "./list-cache.ts";
+import { createLateList, type LateListPart } from "./late-list.ts";
+import { type Listed, toListing } from "./list-cache.ts";
 import { createConnectionFactory } from "./open-server.ts";
 import { type Loan, ownListMs, Pool, type UpstreamEvent } from "./pool.ts";
 import type { StartSlots } from "./starts.ts";
