@@ -76,7 +76,7 @@ export class OpenCalls {
     this.#calls.delete(call);
     if (end === "not_sent") return;
     if (end === "given_up" || habits.hasAskedAfterEnd) this.#addGhost(call.about, call.owner, ghostMs);
-    else if (call.isSuspected === true || habits.mayAsk(call.about))
+    else if (call.isSuspected === true || (habits.mayAsk(call.about) && !hasAskedAll(call, habits)))
       this.#addGhost(call.about, call.owner, settleMs);
     this.#endedAt = this.#clock.now();
   }
@@ -143,4 +143,9 @@ export class OpenCalls {
     };
     return group;
   }
+}
+
+/** Whether a call asked the one question that its tool is known to ask. */
+function hasAskedAll({ about, questions }: OpenCall, habits: QuestionHabits): boolean {
+  return questions === 1 && habits.asksOnce(about);
 }
