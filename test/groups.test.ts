@@ -40,12 +40,30 @@ const groups = [
   { name: "manners", description: "How to write to customers.", instructions: "Be kind." },
 ];
 
+interface Named {
+  readonly name: string;
+}
+
+interface Lists {
+  readonly tools: readonly Named[];
+  readonly prompts: readonly Named[];
+  readonly resources: readonly Named[];
+  readonly groups: readonly Named[];
+}
+
+/** What is read of answers, each of which has only the members of its method. */
+interface Answer extends Lists {
+  readonly contents: Lists;
+  readonly content: readonly object[];
+}
+
 const serve = (provider: Provider) => createServer(provider, { name: "shop", version: "1.0.0" });
-const namesOf = (items: readonly { readonly name: string }[]): string[] => items.map(({ name }) => name);
+const namesOf = (items: readonly Named[]): string[] => items.map(({ name }) => name);
 /** A client whose requests show what is on the wire. */
 async function open(provider: Provider, { groups = true } = {}) {
   const client = await connect({ server: serve(provider) }, { groups });
-  const ask = async (method: string, params: object = {}): Promise<any> => client.request(method, params);
+  const ask = async (method: string, params: object = {}): Promise<Answer> =>
+    (await client.request(method, params)) as Answer;
   return { ask, [Symbol.asyncDispose]: () => client.close() };
 }
 

@@ -31,7 +31,7 @@ beforeAll(async () => {
   writeFileSync(config, JSON.stringify({ mcpServers, junctor: section }), { mode: 0o600 });
   gateway = startCliGateway(config, "--port", "0");
   const url = `http://127.0.0.1:${await gateway.port}/mcp`;
-  const called = await junctor([
+  const { code, stderr } = await junctor([
     "call",
     "echo__echo",
     "--server",
@@ -39,7 +39,7 @@ beforeAll(async () => {
     "--header",
     `Authorization: Bearer ${key}`,
   ]);
-  expect(called).toMatchObject({ code: 0 });
+  if (code !== 0) throw new Error(`junctor call ended with code ${String(code)}: ${stderr}`);
 });
 
 afterAll(async () => {

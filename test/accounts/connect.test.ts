@@ -117,7 +117,7 @@ test("a server that refuses every account has its person asked three times at mo
     void connectByKey(String(url), keys.ada, stage.idp);
     return { action: "accept", content: {} };
   };
-  const client = await stage.as("ada", { handlers: { elicitUrl: elicitUrl as never } });
+  const client = await stage.as("ada", { handlers: { elicitUrl } });
   expect(await textOf(client, "safe__write")).toContain("still refuses");
   expect(asked).toBe(3);
 });

@@ -54,7 +54,7 @@ test("a modern call of a tool that is not listed yet leads to the page as well",
     void connectByKey(String(url), keys.ada, stage.idp);
     return { action: "accept", content: {} };
   };
-  const client = await stage.as("ada", { handlers: { elicitUrl: elicitUrl as never } });
+  const client = await stage.as("ada", { handlers: { elicitUrl } });
   expect((await client.callTool("safe__read")).content).toEqual([{ type: "text", text: "read" }]);
 });
 

@@ -25,10 +25,9 @@ const open = ["Tool", "Prompt", "Resource", "Template", "Question"];
 /** The faults of an answer. A member that is not described is one, although clients have to accept it. */
 function findFaults(shape: AnyShape, value: unknown): readonly string[] {
   const ajv = new Ajv2020({ allErrors: true, strict: false });
-  const schemas = Object.entries(shape.definitions).map(([name, schema]) => [
-    name,
-    open.includes(name) ? schema : closed(schema),
-  ]);
+  const schemas = Object.entries(shape.definitions).map(
+    ([name, schema]) => [name, open.includes(name) ? schema : closed(schema)] as const,
+  );
   const schema = {
     ...(closed(shape.schema) as object),
     components: { schemas: Object.fromEntries(schemas) },

@@ -65,7 +65,10 @@ describe("the config room", () => {
   const known = new Set([
     ...settings.flatMap((path) => path.split(".")),
     ...Object.keys(entryRows),
-    ...["mcpServers", "servers", "junctor", "defaults"],
+    "mcpServers",
+    "servers",
+    "junctor",
+    "defaults",
   ]);
 
   test.each(files.filter(isOfRoom))("%s reads no key that is in no row", (file) => {

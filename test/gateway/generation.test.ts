@@ -103,7 +103,7 @@ describe("an edit that fails", () => {
       mcpServers: { ...first.mcpServers, more: { command: "unused" } },
       junctor: { ...first.junctor, deny: [], profiles: {}, separator: ".", redact: [], ...part },
     };
-    await expect(gateway.update(edited)).rejects.toThrow();
+    await expect(gateway.update(edited)).rejects.toBeInstanceOf(Error);
     // Not even made anew.
     for (const [index, caller] of callers.entries())
       expect(gateway.provider.list("tools", createCallContext({ caller }))).toBe(listings[index]);
@@ -142,7 +142,7 @@ describe("an edit that fails", () => {
           const before = await seenBy(gateway);
           await expect(
             gateway.update({ mcpServers, junctor: { keys, ...wanted, ...part } }),
-          ).rejects.toThrow();
+          ).rejects.toBeInstanceOf(Error);
           expect(await seenBy(gateway)).toBe(before);
         }
       }),
@@ -174,7 +174,7 @@ describe("an edit that fails", () => {
 
 test("a call that is underway ends in the generation in which it began", async () => {
   const registry = createRegistry();
-  let answer = (_: string): void => {};
+  let answer: (text: string) => void = () => {};
   registry.register("ask", {}, () => new Promise<string>((resolve) => (answer = resolve)));
   const config = (junctor: object): object => ({ mcpServers: {}, junctor });
   await using gateway = await createGateway(config({ redact: ["email"] }), {

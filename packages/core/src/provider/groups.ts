@@ -12,8 +12,9 @@ import {
   type Items,
   keyOf,
 } from "../mcp/index.ts";
+import { defined } from "../options/index.ts";
 import type { CallContext } from "./context.ts";
-import { Listing, mapListings } from "./listing.ts";
+import { type Listing, mapListings } from "./listing.ts";
 import { findIn } from "./operation.ts";
 import type { CallerInfo, Offers, Provider } from "./provider.ts";
 
@@ -169,7 +170,7 @@ function place(lists: Lists): Placement {
   const roots = [...listed.keys()].filter((name) => !nested.has(name));
   const shown = roots.filter((name) => visit(name, new Set()));
   const leave = <P extends "tools" | "prompts" | "resources">(part: P): Lists[P] => {
-    const items = lists[part].items as readonly Items[P][];
+    const { items } = lists[part];
     if (inGroups[part].size === 0) return lists[part];
     const left = items.filter((item) => !inGroups[part].has(keyOf(item)));
     return (lists[part] as Listing<Items[P]>).with(Object.freeze(left)) as Lists[P];
@@ -184,8 +185,8 @@ function place(lists: Lists): Placement {
 }
 
 /** A group as lists show it. */
-function toListed({ instructions: _, contents: __, ...listed }: Group): Group {
-  return listed;
+function toListed(group: Group): Group {
+  return defined({ ...group, instructions: undefined, contents: undefined });
 }
 
 /** The result of `groups/get`, with whole definitions. */

@@ -162,7 +162,7 @@ test("any text at all is read, or refused with a line and a column", () => {
         expect(error).toBeInstanceOf(ConfigError);
         expect((error as ConfigError).issues.at(-1)).toMatchObject({
           path: "",
-          at: { line: expect.any(Number) },
+          at: { line: expect.any(Number) as number },
         });
         expect(() => JSON.parse(text) as unknown).toThrow(SyntaxError);
       }

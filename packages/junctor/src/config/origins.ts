@@ -95,7 +95,7 @@ function createWalk(findings: Findings) {
     const { rows, each, isSecret } = row.type;
     const written = toFields(given);
     if (each !== undefined && isObject(given)) {
-      const named = Array.isArray(value)
+      const named: readonly unknown[] = Array.isArray(value)
         ? value
         : Object.entries(toFields(value)).map(([name, item]) => ({ ...toFields(item), name }));
       return Object.keys(written).flatMap((name) => {

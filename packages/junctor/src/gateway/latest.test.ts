@@ -41,7 +41,8 @@ class Source {
   }
 
   tell(): void {
-    for (const tell of [...this.watchers]) tell(updated);
+    const watchers = [...this.watchers];
+    for (const tell of watchers) tell(updated);
   }
 }
 
