@@ -111,7 +111,7 @@ test("check says LOGIN with the command that mends it, and ok afterwards", async
   const { run, login } = await start();
   const before = await run("check", "--config", "mcp.json");
   expect(before.stdout).toMatch(/^! safe +LOGIN/m);
-  expect(before.stdout).toContain("npx --no-install junctor login safe");
+  expect(before.stdout).toContain("LOGIN: junctor login safe");
   await login("safe", "--config", "mcp.json");
   const after = await run("check", "--config", "mcp.json");
   expect(after.stdout).toMatch(/^✓ safe +up/m);

@@ -198,7 +198,11 @@ test("--json has the collisions and the warnings too", async () => {
     ],
   });
   expect(warnings).toEqual([
-    { path: "junctor.servers.a.timeoutMs", message: expect.stringContaining("never reached") as string },
+    {
+      path: "junctor.servers.a.timeoutMs",
+      message: expect.stringContaining("never reached") as string,
+      at: { line: 1, column: expect.any(Number) as number },
+    },
     { path: "junctor.servers.a.deny", message: '"yy" matches none of its tools: did you mean y?' },
     { path: "junctor.deny", message: '"z*" matches nothing that a server lists: correct or remove it' },
   ]);

@@ -29,12 +29,12 @@ function createMaps(): Server {
         return RawJson.fromText(
           `{"resultType":"complete","got":${request.params?.at("at")?.text ?? "null"},"secret":"4111 1111 1111 1111"}`,
         );
-      if (request.method === "groups/list") {
+      if (request.method === "events/list") {
         const { _meta, ...sent } = (request.params?.value ?? {}) as {
           readonly _meta: { readonly [key: string]: object };
         };
         const { extensions } = _meta["io.modelcontextprotocol/clientCapabilities"] as ClientCapabilities;
-        return RawJson.fromValue({ resultType: "complete", groups: ["a"], declared: extensions, sent });
+        return RawJson.fromValue({ resultType: "complete", events: ["a"], declared: extensions, sent });
       }
       if (request.method === "tools/call" && name === "draw")
         return RawJson.fromText('{"resultType":"com.example/chart","handle":1.0}');
@@ -118,13 +118,13 @@ describe("a method that the protocol does not have", () => {
   });
 
   test("of an extension of the protocol that is not known here passes like any other", async () => {
-    const groups = "io.modelcontextprotocol/groups";
-    const extensions = { [groups]: { methods: ["groups/*"] } };
+    const events = "io.modelcontextprotocol/events";
+    const extensions = { [events]: { methods: ["events/*"] } };
     await at.gateway.update(config({ one: { extensions } }));
-    const declaring = createTaskCaller(at.url, { capabilities: { extensions: { [groups]: {} } } });
+    const declaring = createTaskCaller(at.url, { capabilities: { extensions: { [events]: {} } } });
     await expect
-      .poll(async () => (await declaring("groups/list", { cursor: "c", unknown: 1 })).result)
-      .toMatchObject({ groups: ["a"], declared: { [groups]: {} }, sent: { cursor: "c", unknown: 1 } });
+      .poll(async () => (await declaring("events/list", { cursor: "c", unknown: 1 })).result)
+      .toMatchObject({ events: ["a"], declared: { [events]: {} }, sent: { cursor: "c", unknown: 1 } });
   });
 
   test("of the protocol is never opened", async () => {

@@ -73,6 +73,9 @@ const sectionKeys: readonly string[] = ["servers", "defaults", ...Object.keys(ga
 function readGatewaySettings(section: ConfigObject): GatewaySettings {
   // Some people name the schema here.
   const written = { ...section, entries: () => section.entries().filter(([key]) => key !== "$schema") };
+  for (const [key, at] of section.entries())
+    if (key === "$schema" && typeof at.value !== "string")
+      refuse(at, "is not a text: write the address of a schema, or leave it out");
   refuseUnknownKeys(written, sectionKeys, serverHints);
   return readRows(gatewayRows, section);
 }
