@@ -37,6 +37,8 @@ interface Ghost {
   readonly about: string;
   readonly owner: unknown;
   readonly until: number;
+  /** Its result came, so it can only have asked right after that. */
+  readonly isAnswered: boolean;
 }
 
 /** How long a call that was given up may still be the one that asks, and any call of a server that was seen to ask after the end of one. */
@@ -75,9 +77,10 @@ export class OpenCalls {
   delete(call: OpenCall, end: "answered" | "not_sent" | "given_up", habits: QuestionHabits): void {
     this.#calls.delete(call);
     if (end === "not_sent") return;
-    if (end === "given_up" || habits.hasAskedAfterEnd) this.#addGhost(call.about, call.owner, ghostMs);
+    const isAnswered = end === "answered";
+    if (!isAnswered || habits.hasAskedAfterEnd) this.#addGhost(call, ghostMs, isAnswered);
     else if (call.isSuspected === true || (habits.mayAsk(call.about) && !hasAskedAll(call, habits)))
-      this.#addGhost(call.about, call.owner, settleMs);
+      this.#addGhost(call, settleMs, isAnswered);
     this.#endedAt = this.#clock.now();
   }
 
@@ -102,12 +105,14 @@ export class OpenCalls {
 
   /**
    * Whether a question that comes now may belong to a call that is over. That is so if a call of another caller is underway, or
-   * if the call that is over may ask and all calls underway are of quiet tools.
+   * if the call that is over may ask and all calls underway are of quiet tools. A tool whose result came right before the question
+   * is no longer expected to ask only once.
    */
   isDoubtful(habits: QuestionHabits): boolean {
     const now = this.#clock.now();
     this.#ghosts = this.#ghosts.filter(({ until }) => until > now);
     if (this.#ghosts.length === 0) return false;
+    for (const { about, isAnswered } of this.#ghosts) if (isAnswered) habits.noteAskedMore(about);
     const calls = [...this.#calls];
     const isAsking = calls.some(({ about }) => habits.mayAsk(about));
     return this.#ghosts.some(
@@ -117,14 +122,15 @@ export class OpenCalls {
     );
   }
 
-  #addGhost(about: string, owner: unknown, ms: number): void {
-    const isSame = (ghost: Ghost): boolean => ghost.owner === owner && ghost.about === about;
+  #addGhost({ about, owner }: Pick<OpenCall, "about" | "owner">, ms: number, isAnswered: boolean): void {
+    const isSame = (ghost: Ghost): boolean =>
+      ghost.owner === owner && ghost.about === about && ghost.isAnswered === isAnswered;
     const others = this.#ghosts.filter((ghost) => !isSame(ghost)).slice(-maxGhosts);
     const until = Math.max(
       this.#clock.now() + ms,
       ...this.#ghosts.filter(isSame).map((ghost) => ghost.until),
     );
-    this.#ghosts = [...others, { about, owner, until }];
+    this.#ghosts = [...others, { about, owner, until, isAnswered }];
   }
 
   #createGroup(): QuietGroup {
@@ -136,7 +142,7 @@ export class OpenCalls {
       count: 0,
       leave: (isGivenUp) => {
         // No caller is its owner: the caller that gave it up can be asked nothing.
-        if (isGivenUp) this.#addGhost(group.about, group, ghostMs);
+        if (isGivenUp) this.#addGhost({ about: group.about, owner: group }, ghostMs, false);
         hasGivenUp ||= isGivenUp;
         if (--group.count === 0 && this.#groups.delete(group)) this.#onGroupOver(group, hasGivenUp);
       },

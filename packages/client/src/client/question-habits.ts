@@ -54,9 +54,14 @@ export class QuestionHabits {
   /** A call asked for the nth time. `isTogether`: while another question of it was open. */
   noteQuestion(about: string, count: number, isTogether: boolean): void {
     this.noteAsked(about);
-    if (count > 1) this.#askingOnce.delete(about);
     this.#hasAskedTogether ||= isTogether;
-    if (count > 1 && this.#askingMore.size < maxRemembered) this.#askingMore.add(about);
+    if (count > 1) this.noteAskedMore(about);
+  }
+
+  /** A call of this kind asked, or may have asked, more than one question. */
+  noteAskedMore(about: string): void {
+    this.#askingOnce.delete(about);
+    if (this.#askingMore.size < maxRemembered) this.#askingMore.add(about);
   }
 
   /** A call ended after so many questions. */

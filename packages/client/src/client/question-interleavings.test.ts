@@ -184,7 +184,8 @@ test("no question goes astray, whatever the habits of the server", async () => {
       await run(seed, toolHabits, tally);
       expect(tally.astray).toBe(had);
     }),
-    { numRuns: runs(1000) },
+    // The first was found by chance: a tool that asks once during its call, and again right after its result.
+    { numRuns: runs(1000), examples: [[9_921_357]] },
   );
   expect(tally.reached).toBeGreaterThan(0);
   report("all habits", tally);
