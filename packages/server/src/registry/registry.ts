@@ -40,7 +40,7 @@ import { type MemoryTasks, taskOffers } from "./memory-tasks.ts";
 import { toFailureText } from "./result.ts";
 import type { InferredOutput, SchemaSource } from "./schema.ts";
 import { createTaskTools, type TaskHandler, toTaskContext } from "./task-tools.ts";
-import { type NoInput, toEntry, toJobEntry, type ToolEntry } from "./tool-entry.ts";
+import { type NoInput, type OnToolError, toEntry, toJobEntry, type ToolEntry } from "./tool-entry.ts";
 import {
   type CheckedLater,
   type Handled,
@@ -156,55 +156,8 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
     tasks: options.tasks,
     findJob: (name) => catalog.entries.get(name)?.mode?.job,
   });
+  const runner = new ToolRunner(taskTools, onError);
   let hasTasks = options.tasks !== undefined;
-
-  const handle = (entry: ToolEntry, args: never, toolContext: ToolContext): Awaitable<Outcome> => {
-    const returned = entry.handler(args, toolContext);
-    if (isEventStream(returned)) return runStream(entry, returned, toolContext);
-    return andThen(settled(returned), (value) => toOutcome(entry, value, []));
-  };
-  const runStream = async (entry: ToolEntry, events: EventStream, context: CallContext): Promise<Outcome> => {
-    const end = await drainEvents(events, (event) => context.emit(event), context.signal);
-    return end.kind === "failed" ? complete(failure(end.message)) : toOutcome(entry, end.value, end.streamed);
-  };
-  const toOutcome = (
-    entry: ToolEntry,
-    value: HandlerResult,
-    streamed: readonly Content[],
-  ): Awaitable<Outcome> => {
-    if (typeof value === "string" && streamed.length === 0 && entry.output === undefined)
-      return { kind: "complete", result: toTextResult(value) };
-    if (isInputRequired(value)) return value;
-    return andThen(entry.toResult(value, streamed, onError), complete);
-  };
-  const run = (entry: ToolEntry, operation: Operation, context: CallContext): Awaitable<Outcome> =>
-    andThen(entry.input.check(freshArguments(operation)), (checked) => {
-      if (!checked.ok)
-        return { ...complete(failure(describeIssues(checked.issues))), refusal: "tool.invalid_arguments" };
-      const args = checked.value as never;
-      const toolContext = toToolContext(operation.round, context);
-      if (entry.mode === undefined) return handle(entry, args, toolContext);
-      return taskTools.start({
-        mode: entry.mode,
-        operation,
-        args,
-        context: toolContext,
-        run: (again, own, running) =>
-          rescued(again, own, () =>
-            handle(entry, args, toTaskContext(toToolContext(again.round, own), running)),
-          ),
-      });
-    });
-  const rescued = (
-    { name }: Operation,
-    context: CallContext,
-    work: () => Awaitable<Outcome>,
-  ): Awaitable<Outcome> =>
-    recover(work, (error: unknown): Outcome => {
-      if (error instanceof RpcError || error instanceof ScopeError || context.signal.aborted) throw error;
-      if (!(error instanceof ToolError)) onError(error, name);
-      return complete(failure(toFailureText(error, name)));
-    });
 
   const add = (name: string, entry: ToolEntry): void => {
     if (entry.view !== undefined) views.add(entry.view);
@@ -232,7 +185,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
           : others.call(operation, context);
       const entry = catalog.entries.get(operation.name);
       if (entry === undefined) return Promise.reject(new NotFoundError("tool", operation.name));
-      return rescued(operation, context, () => run(entry, operation, context));
+      return runner.call(entry, operation, context);
     },
     find: (part, name, context) => {
       if (part !== "tools") return others.find(part, name, context);
@@ -252,6 +205,70 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
       add(name, toJobEntry(name, spec, job as AnyJob, onError)),
     unregister: (name: string) => catalog.remove(name),
   };
+}
+
+/** Runs the handlers of tools, and makes outcomes of what they return and throw. */
+class ToolRunner {
+  readonly #taskTools: ReturnType<typeof createTaskTools>;
+  readonly #onError: OnToolError;
+
+  constructor(taskTools: ReturnType<typeof createTaskTools>, onError: OnToolError) {
+    this.#taskTools = taskTools;
+    this.#onError = onError;
+  }
+
+  call(entry: ToolEntry, operation: Operation, context: CallContext): Awaitable<Outcome> {
+    return this.#rescue(operation, context, () =>
+      andThen(entry.input.check(freshArguments(operation)), (checked) =>
+        checked.ok
+          ? this.#start(entry, operation, checked.value as never, context)
+          : { ...complete(failure(describeIssues(checked.issues))), refusal: "tool.invalid_arguments" },
+      ),
+    );
+  }
+
+  #start(entry: ToolEntry, operation: Operation, args: never, context: CallContext): Awaitable<Outcome> {
+    const toolContext = toToolContext(operation.round, context);
+    if (entry.mode === undefined) return this.#handle(entry, args, toolContext);
+    return this.#taskTools.start({
+      mode: entry.mode,
+      operation,
+      args,
+      context: toolContext,
+      run: (again, own, running) =>
+        this.#rescue(again, own, () =>
+          this.#handle(entry, args, toTaskContext(toToolContext(again.round, own), running)),
+        ),
+    });
+  }
+
+  #handle(entry: ToolEntry, args: never, context: ToolContext): Awaitable<Outcome> {
+    const returned = entry.handler(args, context);
+    if (isEventStream(returned)) return this.#runStream(entry, returned, context);
+    return andThen(settled(returned), (value) => this.#toOutcome(entry, value, []));
+  }
+
+  async #runStream(entry: ToolEntry, events: EventStream, context: CallContext): Promise<Outcome> {
+    const end = await drainEvents(events, (event) => context.emit(event), context.signal);
+    if (end.kind === "failed") return complete(failure(end.message));
+    return this.#toOutcome(entry, end.value, end.streamed);
+  }
+
+  #toOutcome(entry: ToolEntry, value: HandlerResult, streamed: readonly Content[]): Awaitable<Outcome> {
+    if (typeof value === "string" && streamed.length === 0 && entry.output === undefined)
+      return { kind: "complete", result: toTextResult(value) };
+    if (isInputRequired(value)) return value;
+    return andThen(entry.toResult(value, streamed, this.#onError), complete);
+  }
+
+  /** An error of a handler becomes a result that the model reads, unless the caller or the protocol is to have it. */
+  #rescue({ name }: Operation, context: CallContext, work: () => Awaitable<Outcome>): Awaitable<Outcome> {
+    return recover(work, (error: unknown): Outcome => {
+      if (error instanceof RpcError || error instanceof ScopeError || context.signal.aborted) throw error;
+      if (!(error instanceof ToolError)) this.#onError(error, name);
+      return complete(failure(toFailureText(error, name)));
+    });
+  }
 }
 
 /** What each part must be able to do, and what makes one. */
