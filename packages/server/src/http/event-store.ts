@@ -58,122 +58,15 @@ interface Shelf {
 
 /** Events in the memory of this process, bounded. Each append takes the same time, also at the limits. */
 export function createMemoryEventStore(options: MemoryEventStoreOptions = {}): EventStore {
-  const { maxStreamBytes = 1024 * 1024, maxTotalBytes = 64 * 1024 * 1024, maxStreams = 100_000 } = options;
-  const rings = new Map<string, Ring>();
-  const shelves = new Map<string | undefined, Shelf>();
-  /** Where a stream that is not known begins: beyond every number of one that was dropped, for it may be that one. */
-  let start = 0;
-  let total = 0;
-
-  const shelfOf = (owner: string | undefined): Shelf => {
-    const known = shelves.get(owner);
-    if (known !== undefined) return known;
-    const shelf: Shelf = {
-      owner,
-      bytes: 0,
-      streams: 0,
-      oldest: undefined,
-      newest: undefined,
-      oldestKept: undefined,
-    };
-    shelves.set(owner, shelf);
-    return shelf;
-  };
-  const unlink = (ring: Ring): void => {
-    const { shelf } = ring;
-    if (ring === shelf.oldestKept) shelf.oldestKept = ring.newer;
-    if (ring.older === undefined) shelf.oldest = ring.newer;
-    else ring.older.newer = ring.newer;
-    if (ring.newer === undefined) shelf.newest = ring.older;
-    else ring.newer.older = ring.older;
-    ring.older = undefined;
-    ring.newer = undefined;
-  };
-  const linkAsNewest = (ring: Ring): void => {
-    const { shelf } = ring;
-    ring.older = shelf.newest;
-    if (shelf.newest === undefined) shelf.oldest = ring;
-    else shelf.newest.newer = ring;
-    shelf.newest = ring;
-    shelf.oldestKept ??= ring;
-  };
-  const count = (ring: Ring, bytes: number): void => {
-    ring.bytes += bytes;
-    ring.shelf.bytes += bytes;
-    total += bytes;
-  };
-  const dropEvent = (ring: Ring): void => {
-    count(ring, -sizeOf(ring.events[ring.head++] as StoredEvent));
-    if (2 * ring.head < ring.events.length) return;
-    ring.events = ring.events.slice(ring.head);
-    ring.head = 0;
-  };
-  /** `next` is kept, so that no id is given twice: a client may still come back with an id of a dropped event. */
-  const dropEvents = (ring: Ring): void => {
-    count(ring, -ring.bytes);
-    ring.events = [];
-    ring.head = 0;
-    ring.shelf.oldestKept = ring.newer;
-  };
-  const dropStream = (ring: Ring): void => {
-    count(ring, -ring.bytes);
-    unlink(ring);
-    // The map may hold on to it for a while; see `Numbered`.
-    ring.events = [];
-    rings.delete(ring.stream);
-    if (--ring.shelf.streams === 0) shelves.delete(ring.shelf.owner);
-  };
-  /** The stream that goes next: of the owner with most bytes or streams. The one that was just written to stays. */
-  const nextToGo = (
-    which: "oldestKept" | "oldest",
-    by: "bytes" | "streams",
-    written: Ring,
-  ): Ring | undefined => {
-    let most: Shelf | undefined;
-    for (const shelf of shelves.values()) {
-      const isCandidate = shelf[which] !== undefined && shelf[which] !== written;
-      if (isCandidate && (most === undefined || shelf[by] > most[by])) most = shelf;
-    }
-    return most?.[which];
-  };
-  const isFull = (): boolean => total > maxTotalBytes;
-  const makeRoom = (written: Ring): void => {
-    while (isFull()) {
-      const ring = nextToGo("oldestKept", "bytes", written);
-      if (ring === undefined) break;
-      dropEvents(ring);
-    }
-    while (rings.size > maxStreams) {
-      const ring = nextToGo("oldest", "streams", written);
-      if (ring === undefined) break;
-      start = Math.max(start, ring.next);
-      dropStream(ring);
-    }
-  };
+  const { maxStreamBytes = 1024 * 1024 } = options;
+  const rings = new Rings(options);
   return {
     append: (stream, data, owner) => {
-      let ring = rings.get(stream);
-      if (ring === undefined) {
-        const shelf = shelfOf(owner);
-        shelf.streams++;
-        ring = {
-          stream,
-          shelf,
-          events: [],
-          head: 0,
-          next: start,
-          bytes: 0,
-          older: undefined,
-          newer: undefined,
-        };
-        rings.set(stream, ring);
-      } else unlink(ring);
-      linkAsNewest(ring);
+      const ring = rings.open(stream, owner);
       const event = { id: `${stream}:${ring.next++}`, data };
-      ring.events.push(event);
-      count(ring, sizeOf(event));
-      while (ring.bytes > maxStreamBytes && ring.events.length - ring.head > 1) dropEvent(ring);
-      makeRoom(ring);
+      rings.push(ring, event);
+      while (ring.bytes > maxStreamBytes && ring.events.length - ring.head > 1) rings.dropEvent(ring);
+      rings.makeRoom(ring);
       return event.id;
     },
     after: (eventId) => {
@@ -186,9 +79,146 @@ export function createMemoryEventStore(options: MemoryEventStoreOptions = {}): E
     },
     forget: (stream) => {
       const ring = rings.get(stream);
-      if (ring !== undefined) dropStream(ring);
+      if (ring !== undefined) rings.dropStream(ring);
     },
   };
+}
+
+/** The streams of all owners, and which of them goes next when there is too much. */
+class Rings {
+  readonly #maxTotalBytes: number;
+  readonly #maxStreams: number;
+  readonly #byStream = new Map<string, Ring>();
+  readonly #shelves = new Map<string | undefined, Shelf>();
+  /** Where a stream that is not known begins: beyond every number of one that was dropped, for it may be that one. */
+  #start = 0;
+  #total = 0;
+
+  constructor({ maxTotalBytes = 64 * 1024 * 1024, maxStreams = 100_000 }: MemoryEventStoreOptions) {
+    this.#maxTotalBytes = maxTotalBytes;
+    this.#maxStreams = maxStreams;
+  }
+
+  get(stream: string): Ring | undefined {
+    return this.#byStream.get(stream);
+  }
+
+  /** A stream that is written to now, and so is the newest of its owner. */
+  open(stream: string, owner: string | undefined): Ring {
+    let ring = this.#byStream.get(stream);
+    if (ring === undefined) {
+      const shelf = this.#shelfOf(owner);
+      shelf.streams++;
+      ring = {
+        stream,
+        shelf,
+        events: [],
+        head: 0,
+        next: this.#start,
+        bytes: 0,
+        older: undefined,
+        newer: undefined,
+      };
+      this.#byStream.set(stream, ring);
+    } else unlink(ring);
+    linkAsNewest(ring);
+    return ring;
+  }
+
+  push(ring: Ring, event: StoredEvent): void {
+    ring.events.push(event);
+    this.#count(ring, sizeOf(event));
+  }
+
+  dropEvent(ring: Ring): void {
+    this.#count(ring, -sizeOf(ring.events[ring.head++] as StoredEvent));
+    if (2 * ring.head < ring.events.length) return;
+    ring.events = ring.events.slice(ring.head);
+    ring.head = 0;
+  }
+
+  dropStream(ring: Ring): void {
+    this.#count(ring, -ring.bytes);
+    unlink(ring);
+    // The map may hold on to it for a while; see `Numbered`.
+    ring.events = [];
+    this.#byStream.delete(ring.stream);
+    if (--ring.shelf.streams === 0) this.#shelves.delete(ring.shelf.owner);
+  }
+
+  /** Drops what goes first until the limits are met. The stream that was just written to stays. */
+  makeRoom(written: Ring): void {
+    while (this.#total > this.#maxTotalBytes) {
+      const ring = this.#nextToGo("oldestKept", "bytes", written);
+      if (ring === undefined) break;
+      this.#dropEvents(ring);
+    }
+    while (this.#byStream.size > this.#maxStreams) {
+      const ring = this.#nextToGo("oldest", "streams", written);
+      if (ring === undefined) break;
+      this.#start = Math.max(this.#start, ring.next);
+      this.dropStream(ring);
+    }
+  }
+
+  /** The stream that goes next: of the owner with most bytes or streams. */
+  #nextToGo(which: "oldestKept" | "oldest", by: "bytes" | "streams", written: Ring): Ring | undefined {
+    let most: Shelf | undefined;
+    for (const shelf of this.#shelves.values()) {
+      const isCandidate = shelf[which] !== undefined && shelf[which] !== written;
+      if (isCandidate && (most === undefined || shelf[by] > most[by])) most = shelf;
+    }
+    return most?.[which];
+  }
+
+  /** `next` is kept, so that no id is given twice: a client may still come back with an id of a dropped event. */
+  #dropEvents(ring: Ring): void {
+    this.#count(ring, -ring.bytes);
+    ring.events = [];
+    ring.head = 0;
+    ring.shelf.oldestKept = ring.newer;
+  }
+
+  #count(ring: Ring, bytes: number): void {
+    ring.bytes += bytes;
+    ring.shelf.bytes += bytes;
+    this.#total += bytes;
+  }
+
+  #shelfOf(owner: string | undefined): Shelf {
+    const known = this.#shelves.get(owner);
+    if (known !== undefined) return known;
+    const shelf: Shelf = {
+      owner,
+      bytes: 0,
+      streams: 0,
+      oldest: undefined,
+      newest: undefined,
+      oldestKept: undefined,
+    };
+    this.#shelves.set(owner, shelf);
+    return shelf;
+  }
+}
+
+function unlink(ring: Ring): void {
+  const { shelf } = ring;
+  if (ring === shelf.oldestKept) shelf.oldestKept = ring.newer;
+  if (ring.older === undefined) shelf.oldest = ring.newer;
+  else ring.older.newer = ring.newer;
+  if (ring.newer === undefined) shelf.newest = ring.older;
+  else ring.newer.older = ring.older;
+  ring.older = undefined;
+  ring.newer = undefined;
+}
+
+function linkAsNewest(ring: Ring): void {
+  const { shelf } = ring;
+  ring.older = shelf.newest;
+  if (shelf.newest === undefined) shelf.oldest = ring;
+  else shelf.newest.newer = ring;
+  shelf.newest = ring;
+  shelf.oldestKept ??= ring;
 }
 
 /** The stream an event id names. */
