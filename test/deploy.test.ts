@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { parseConfigValue } from "../packages/junctor/src/config/parse-config.ts";
-import { healthPaths } from "../packages/server/src/http/health-routes.ts";
+import { healthPaths } from "../packages/server/src/http/handler.ts";
 import { missingPrograms } from "./cluster/support/program.ts";
 import { readSource, readSourceGraph, root } from "./source-graph.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createHttpHandler } from "../../packages/server/src/http/handler.ts";
+import { HttpHandler } from "../../packages/server/src/http/handler.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createHttpTools, listen } from "../support/http-tools.ts";
 import {
@@ -105,7 +105,7 @@ describe("a body", () => {
 describe("a method that a route does not take", () => {
   test("is answered with those it takes, on every route of the router", async () => {
     await using at = await listen();
-    const { routes } = createHttpHandler(at.server);
+    const { routes } = new HttpHandler(at.server);
     for (const [path, taken] of Object.entries(routes)) {
       for (const method of ["GET", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "TRACE", "HEAD"]) {
         if (taken.includes(method)) continue;
@@ -207,7 +207,7 @@ describe("authentication", () => {
 
   test("refuses every route but those for health, and names no id", async () => {
     await using at = await listen({ authenticate });
-    const { routes } = createHttpHandler(at.server);
+    const { routes } = new HttpHandler(at.server);
     for (const [path, methods] of Object.entries(routes)) {
       for (const method of methods) {
         const reply = await exchange(at.port, { method, path, headers: toPairs(as("wrong")) });

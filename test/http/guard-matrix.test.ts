@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createHttpHandler } from "../../packages/server/src/http/handler.ts";
+import { HttpHandler } from "../../packages/server/src/http/handler.ts";
 import { type Listening, listen } from "../support/http-tools.ts";
 import { modern, modernPost } from "../support/http-wire.ts";
 import { exchange, type RawReply, type RawRequest, RawSocket } from "../support/raw-http.ts";
@@ -94,7 +94,7 @@ let at: Listening;
 let paths: readonly string[];
 beforeAll(async () => {
   at = await listen();
-  paths = [...Object.keys(createHttpHandler(at.server).routes), "/", "/nowhere"];
+  paths = [...Object.keys(new HttpHandler(at.server).routes), "/", "/nowhere"];
 });
 afterAll(() => at[Symbol.asyncDispose]());
 

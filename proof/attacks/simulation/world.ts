@@ -14,7 +14,7 @@ import {
 import { StartSlots } from "../../../packages/junctor/src/upstream/starts.ts";
 import { Upstream } from "../../../packages/junctor/src/upstream/upstream.ts";
 import { createMemoryEventStore, type EventStore } from "../../../packages/server/src/http/event-store.ts";
-import { createHttpHandler, type HttpHandler } from "../../../packages/server/src/http/handler.ts";
+import { HttpHandler } from "../../../packages/server/src/http/handler.ts";
 import { createServer } from "../../../packages/server/src/wire/server.ts";
 import type { Chance } from "./chance.ts";
 import { LegacyCaller } from "./legacy-caller.ts";
@@ -104,7 +104,7 @@ export class World {
         };
       },
     };
-    this.#handler = createHttpHandler(server, {
+    this.#handler = new HttpHandler(server, {
       seal,
       clock,
       maxSessions,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createKeepAlive } from "./endpoint.ts";
+import { KeepAlive } from "./endpoint.ts";
 import type { FrameSink } from "./reply.ts";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -17,7 +17,7 @@ function createSink(): FrameSink & { isOpen: boolean; readonly written: string[]
 }
 
 test("every open stream gets a comment each interval, and one timer serves them all", () => {
-  const keepAlive = createKeepAlive(15_000);
+  const keepAlive = new KeepAlive(15_000);
   const sinks = Array.from({ length: 100 }, createSink);
   for (const sink of sinks) keepAlive.add(sink);
   expect(vi.getTimerCount()).toBe(1);
@@ -27,7 +27,7 @@ test("every open stream gets a comment each interval, and one timer serves them 
 });
 
 test("a stream that was removed, or is closed, gets none", () => {
-  const keepAlive = createKeepAlive(15_000);
+  const keepAlive = new KeepAlive(15_000);
   const [removed, closed] = [createSink(), createSink()];
   const number = keepAlive.add(removed);
   keepAlive.add(closed);
@@ -38,7 +38,7 @@ test("a stream that was removed, or is closed, gets none", () => {
 });
 
 test("without streams no timer runs, and the next stream starts it again", () => {
-  const keepAlive = createKeepAlive(15_000);
+  const keepAlive = new KeepAlive(15_000);
   const sink = createSink();
   keepAlive.remove(keepAlive.add(sink));
   vi.advanceTimersByTime(15_000);

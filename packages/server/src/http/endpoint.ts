@@ -152,33 +152,37 @@ export function writeWarning(text: string, error?: unknown): void {
   console.error(error === undefined ? text : `${text}:`, ...(error === undefined ? [] : [error]));
 }
 
-/** Writes a comment to every open stream now and then, so that no proxy takes a silent one for dead. */
-export interface KeepAlive {
-  /** Adds a stream, and returns the number to remove it by. */
-  add(sink: FrameSink): number;
-  remove(number: number): void;
-  stop(): void;
-}
+/**
+ * Writes a comment to every open stream now and then, so that no proxy takes a silent one for dead. One timer for all of them:
+ * thousands of idle ones must cost next to nothing.
+ */
+export class KeepAlive {
+  readonly #intervalMs: number;
+  readonly #sinks = new Numbered<FrameSink>();
+  #timer: ReturnType<typeof setInterval> | undefined;
 
-/** One timer for all streams: thousands of idle ones must cost next to nothing. */
-export function createKeepAlive(intervalMs: number): KeepAlive {
-  const sinks = new Numbered<FrameSink>();
-  let timer: ReturnType<typeof setInterval> | undefined;
-  const stop = (): void => {
-    clearInterval(timer);
-    timer = undefined;
-  };
-  const tick = (): void => {
-    for (const sink of sinks.values()) if (sink.isOpen) void sink.write(keepAliveFrame);
-    if (sinks.size === 0) stop();
-  };
-  return {
-    add: (sink) => {
-      timer ??= setInterval(tick, intervalMs);
-      timer.unref?.();
-      return sinks.add(sink);
-    },
-    remove: (number) => void sinks.delete(number),
-    stop,
-  };
+  constructor(intervalMs: number) {
+    this.#intervalMs = intervalMs;
+  }
+
+  /** Adds a stream, and returns the number to remove it by. */
+  add(sink: FrameSink): number {
+    this.#timer ??= setInterval(() => this.#tick(), this.#intervalMs);
+    this.#timer.unref?.();
+    return this.#sinks.add(sink);
+  }
+
+  remove(number: number): void {
+    this.#sinks.delete(number);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #tick(): void {
+    for (const sink of this.#sinks.values()) if (sink.isOpen) void sink.write(keepAliveFrame);
+    if (this.#sinks.size === 0) this.stop();
+  }
 }

@@ -1,10 +1,17 @@
 import { Buffer } from "node:buffer";
-import { systemClock, timedOut, waitFor, createDeferred, type Deferred } from "@junctor/core/async";
+import {
+  type Clock,
+  systemClock,
+  timedOut,
+  waitFor,
+  createDeferred,
+  type Deferred,
+} from "@junctor/core/async";
 import { RpcError } from "@junctor/core/errors";
 import type { WrittenJson } from "@junctor/core/json";
 import type { Server } from "@junctor/core/mcp";
 import { writeWarning } from "./endpoint.ts";
-import { createHttpHandler } from "./handler.ts";
+import { HttpHandler } from "./handler.ts";
 import type { HttpOptions } from "./http-options.ts";
 import {
   type Body,
@@ -14,9 +21,8 @@ import {
   refuseStopping,
   type Reply,
   sendError,
+  type SinkLimits,
 } from "./reply.ts";
-import { withServerCard } from "./server-card.ts";
-import { createWebSink, type WebSink, type WebSinkOptions } from "./web-sink.ts";
 
 /** A function from a web-standard request to its response. The caller that made it closes it. */
 export interface FetchHandler {
@@ -46,7 +52,7 @@ export interface FetchOptions extends HttpOptions {
  * app.all("/mcp", (c) => handler(c.req.raw)); // Hono
  */
 export function toFetchHandler(server: Server, options: FetchOptions = {}): FetchHandler {
-  const handler = withServerCard(createHttpHandler(server, options), server, options);
+  const handler = new HttpHandler(server, options);
   const { onWarning = writeWarning, clock = systemClock } = options;
   const limits: WebSinkOptions = {
     maxBufferBytes: options.maxBufferBytes ?? 1024 * 1024,
@@ -157,7 +163,7 @@ class WebReply implements Reply {
   }
 
   stream(status: number, headers: HttpHeaders, onClosed: () => void): FrameSink {
-    const sink = createWebSink(this.#limits, (isWhole) => {
+    const sink = new WebSink(this.#limits, (isWhole) => {
       onClosed();
       this.#finish(isWhole ? "complete" : "gone");
     });
@@ -206,5 +212,111 @@ class WebReply implements Reply {
     const callback = this.#onHangUp;
     this.#onHangUp = undefined;
     if (state === "gone") callback?.();
+  }
+}
+
+interface WebSinkOptions extends SinkLimits {
+  readonly clock: Clock;
+}
+
+// The default strategy counts chunks, so a limit on bytes would never be met.
+const strategy = new ByteLengthQueuingStrategy({ highWaterMark: 16 * 1024 });
+
+/** A body that comes in pieces, and the web's stream it comes by. */
+class WebSink implements FrameSink {
+  readonly body: ReadableStream<Uint8Array>;
+  readonly #limits: WebSinkOptions;
+  readonly #onClosed: (isWhole: boolean) => void;
+  #controller!: ReadableStreamDefaultController<Uint8Array>;
+  #isOpen = true;
+  #given = 0;
+  #room: Deferred<void> | undefined;
+  #stopTimer: (() => void) | undefined;
+
+  /** Calls back when it ended, was cut, or its reader cancelled it; `isWhole` says whether it ended as it should. */
+  constructor(limits: WebSinkOptions, onClosed: (isWhole: boolean) => void) {
+    this.#limits = limits;
+    this.#onClosed = onClosed;
+    this.body = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#controller = controller;
+        },
+        pull: () => this.#makeRoom(),
+        cancel: () => this.#close(false),
+      },
+      strategy,
+    );
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  write(text: string): Promise<void> | undefined {
+    if (!this.#isOpen) return undefined;
+    const bytes = Buffer.from(text);
+    // Only a reader that is behind is cut: to one that keeps up, a frame may be as large as it is.
+    if (this.#room !== undefined && this.#waiting + bytes.length > this.#limits.maxBufferBytes) {
+      this.cut(`the reader is slow: ${this.#waiting} bytes wait for it`);
+      return undefined;
+    }
+    this.#given += bytes.length;
+    this.#controller.enqueue(bytes);
+    if ((this.#controller.desiredSize ?? 0) > 0) return undefined;
+    if (this.#room === undefined) {
+      this.#room = createDeferred();
+      this.#watch();
+    }
+    return this.#room.promise;
+  }
+
+  end(): void {
+    if (this.#isOpen) this.#controller.close();
+    this.#close(true);
+  }
+
+  cut(reason: string): void {
+    if (!this.#isOpen) return;
+    this.#limits.onCut(reason);
+    this.#fail(reason);
+  }
+
+  /** Ends it because the client is gone: what waits is dropped. */
+  abandon(): void {
+    if (this.#isOpen) this.#fail("the client is gone");
+  }
+
+  get #waiting(): number {
+    return strategy.highWaterMark - (this.#controller.desiredSize ?? 0);
+  }
+
+  /** What the reader takes does not show until most of it is taken, so it is measured each time. */
+  #watch(): void {
+    const { clock, stallMs } = this.#limits;
+    const taken = this.#given - this.#waiting;
+    this.#stopTimer = clock.timer(stallMs, () => {
+      if (this.#given - this.#waiting > taken) this.#watch();
+      else this.cut(`the reader took nothing for ${stallMs} ms`);
+    });
+  }
+
+  #makeRoom(): void {
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+    this.#room?.resolve();
+    this.#room = undefined;
+  }
+
+  #fail(reason: string): void {
+    this.#controller.error(new Error(reason));
+    this.#close(false);
+  }
+
+  #close(isWhole: boolean): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#makeRoom();
+    this.#onClosed(isWhole);
   }
 }

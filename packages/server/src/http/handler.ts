@@ -1,10 +1,10 @@
 import { andThen, recover, settled, systemClock, Repeats } from "@junctor/core/async";
-import type { RawJson } from "@junctor/core/json";
+import { RawJson } from "@junctor/core/json";
 import { createSeal, type Server, sessionHeader } from "@junctor/core/mcp";
 import { refuseCaller, sendDocument } from "./admit.ts";
-import { anybody } from "./authenticate.ts";
+import { anybody, type Authenticated } from "./authenticate.ts";
 import type { PipedFrom } from "./elsewhere.ts";
-import { createKeepAlive, type Endpoint, toLoad, type KeepAlive, writeWarning } from "./endpoint.ts";
+import { type Endpoint, type HttpLoad, KeepAlive, toLoad, writeWarning } from "./endpoint.ts";
 import { createMemoryEventStore } from "./event-store.ts";
 import {
   type Admission,
@@ -15,160 +15,196 @@ import {
   toCaller,
   withHeaders,
 } from "./guard.ts";
-import { createHealthRoutes, healthPaths } from "./health-routes.ts";
 import type { HttpOptions } from "./http-options.ts";
-import { createHttpSse, type HttpSse } from "./http-sse.ts";
+import { HttpSse } from "./http-sse.ts";
 import { announce, serveDelete, serveGet } from "./legacy.ts";
 import type { Shortage } from "./memory-watch.ts";
 import { boundElsewhere, MountedEndpoints, nameIn, noMounts } from "./mounts.ts";
 import { servePage } from "./pages.ts";
 import { servePost, wantJson } from "./post.ts";
-import { type HttpRequest, refuse, refuseKey, type Reply, type Routed } from "./reply.ts";
+import { type HttpRequest, refuse, refuseKey, type Reply, type Routed, sendJson } from "./reply.ts";
+import { createServerCard } from "./server-card.ts";
 import { openSessionId, SessionTable } from "./session-table.ts";
 
-/** An endpoint that any HTTP server can be put in front of. */
-export interface HttpHandler {
-  /** Every path that is served, and the methods it takes. */
-  readonly routes: { readonly [path: string]: readonly string[] };
-  /** Answers one request, or lets it in and wants its body. */
-  handle(http: HttpRequest, reply: Reply): Routed;
-  /** The same for a request that another process of the same gateway let in. */
-  admit(http: HttpRequest, reply: Reply, from: PipedFrom): Routed;
-  /** From now on `/ready` and `/health` say 503, and no call begins. Calls that run may finish. */
-  drain(): void;
-  /** Sheds work while memory is short: refuses calls, and cuts streams of the caller with most. */
-  shed(shortage: Shortage): void;
-  /** Sets the function that is called after every few calls that did not end at once. It looks at the memory. */
-  onMany(look: () => void): void;
-  /** The calls, streams and sessions that callers have open. */
-  inspect(): ReturnType<typeof toLoad>;
-  /** Ends every stream and forgets every session. */
-  close(): void;
-}
-
 type Route = (admission: Admission) => Routed;
-type Routes = { readonly [path: string]: { readonly [method: string]: Route } };
+type Methods = { readonly [method: string]: Route };
 
-/** The endpoint for a server: every revision on one path, and the two routes of 2024-11-05 beside it. */
-export function createHttpHandler(server: Server, options: HttpOptions = {}): HttpHandler {
-  const { path = "/mcp", authenticate, corsOrigins = [], mounts = noMounts, elsewhere } = options;
-  const guard = createGuard({
-    ...options,
-    allowedOrigins: [...(options.allowedOrigins ?? []), ...corsOrigins],
-  });
-  const keepAlive = createKeepAlive(options.keepAliveMs ?? 15_000);
-  const endpoint = createEndpoint(server, options, keepAlive, (name) => mounted.serverAt(name));
-  const mounted = new MountedEndpoints(endpoint, mounts, (gone) => httpSse.close(gone));
-  const { admissions, sessions } = endpoint;
-  const httpSse = createHttpSse(endpoint, "/messages", 1000, elsewhere?.address);
-  const routes: Routes = {
-    [path]: endpointMethods(server.serves, () => endpoint),
-    ...createHealthRoutes(endpoint, options.isReady),
-    ...(server.serves === "modern" ? {} : httpSseRoutes(endpoint, httpSse)),
-  };
-  const openMounted: Route = (admission) => {
-    const found = mounted.find(admission, "/sse/");
-    return found && httpSse.open(admission, found.server);
-  };
-  const mountRoutes: readonly (readonly [base: string, Routes[string]])[] = [
-    [`${path}/`, endpointMethods(server.serves, (admission) => mounted.find(admission, `${path}/`))],
-    ...(server.serves === "modern" ? [] : [["/sse/", { GET: openMounted }] as const]),
-  ];
-  const routeOf = (at: string): Routes[string] | undefined => {
-    if (Object.hasOwn(routes, at)) return routes[at];
-    return mountRoutes.find(([base]) => mounts !== noMounts && at.startsWith(base))?.[1];
-  };
+/** An endpoint that any HTTP server can be put in front of: every revision on one path, and the two routes of 2024-11-05 beside it. */
+export class HttpHandler {
+  readonly #options: HttpOptions;
+  readonly #path: string;
+  readonly #guard: ReturnType<typeof createGuard>;
+  readonly #card: ReturnType<typeof createServerCard>;
+  readonly #keepAlive: KeepAlive;
+  readonly #endpoint: Mutable<Endpoint>;
+  readonly #mounted: MountedEndpoints;
+  readonly #httpSse: HttpSse;
+  readonly #routes: { readonly [path: string]: Methods };
+  /** The routes of mounts, by what their paths begin with. */
+  readonly #mountRoutes: readonly (readonly [base: string, methods: Methods])[];
+  readonly #stopHearing: (() => void) | undefined;
 
-  const enter = (method: Route, admission: Admission): Routed => {
-    const { http, caller } = admission;
-    const { seal } = options;
-    if (seal === undefined || elsewhere?.isAbout(http) !== true) return method(admission);
-    const mount = http.path.startsWith(`${path}/`) ? nameIn(http.path, `${path}/`) : undefined;
-    return elsewhere.pass(admission, {
-      maxBytes: endpoint.maxBodyBytes,
-      isGood: () => openSessionId(http.header(sessionHeader) ?? "", seal, { caller, mount }).ok,
-      serve: () => method(admission),
+  constructor(server: Server, options: HttpOptions = {}) {
+    const { path = "/mcp", corsOrigins = [], allowedOrigins = [], mounts = noMounts } = options;
+    this.#options = options;
+    this.#path = path;
+    this.#guard = createGuard({ ...options, allowedOrigins: [...allowedOrigins, ...corsOrigins] });
+    this.#card = createServerCard(server, options);
+    this.#keepAlive = new KeepAlive(options.keepAliveMs ?? 15_000);
+    this.#endpoint = createEndpoint(server, options, this.#keepAlive, (name) => this.#mounted.serverAt(name));
+    const { admissions, sessions } = this.#endpoint;
+    this.#mounted = new MountedEndpoints(this.#endpoint, mounts, (gone) => this.#httpSse.close(gone));
+    this.#httpSse = new HttpSse(this.#endpoint, "/messages", 1000, options.elsewhere?.address);
+    const isModern = server.serves === "modern";
+    this.#routes = {
+      [path]: endpointMethods(server.serves, () => this.#endpoint),
+      ...createHealthRoutes(this.#endpoint, options.isReady),
+      ...(isModern ? {} : httpSseRoutes(this.#endpoint, this.#httpSse)),
+    };
+    const atMount = (admission: Admission): Endpoint | undefined => this.#mounted.find(admission, `${path}/`);
+    const openMounted: Route = (admission) => {
+      const found = this.#mounted.find(admission, "/sse/");
+      return found && this.#httpSse.open(admission, found.server);
+    };
+    this.#mountRoutes =
+      options.mounts === undefined
+        ? []
+        : [
+            [`${path}/`, endpointMethods(server.serves, atMount)],
+            ...(isModern ? [] : [["/sse/", { GET: openMounted }] as const]),
+          ];
+    this.#stopHearing = server.onRevoked?.((caller) => {
+      admissions.revoke(caller);
+      sessions.endWhere((live) => live.caller === caller);
     });
-  };
+  }
 
-  const documentAt = (at: string): RawJson | undefined =>
-    authenticate?.documentAt?.(at, (endpointPath) => routeOf(endpointPath) !== undefined);
-  const serve = (http: HttpRequest, reply: Reply): Routed => {
-    const refusal = guard(http);
+  /** Every path that is served, and the methods it takes. */
+  get routes(): { readonly [path: string]: readonly string[] } {
+    const routes = Object.entries(this.#routes);
+    return Object.fromEntries(routes.map(([at, methods]) => [at, Object.keys(methods)]));
+  }
+
+  /** Answers one request, or lets it in and wants its body. */
+  handle(http: HttpRequest, reply: Reply): Routed {
+    if (this.#card?.(http, reply) === true) return;
+    const { corsOrigins = [] } = this.#options;
+    if (corsOrigins.length === 0) return this.#serve(http, reply);
+    return this.#serve(http, withHeaders(reply, corsHeaders(http, corsOrigins)));
+  }
+
+  /** The same for a request that another process of the same gateway let in. */
+  admit(
+    http: HttpRequest,
+    reply: Reply,
+    { identity, address: from, hops = 1, isMending }: PipedFrom,
+  ): Routed {
+    const caller = identity?.name;
+    const method = this.#methodsAt(http.path)?.[http.method];
+    if (method === undefined) return refuse(reply, 404, `Nothing is at ${http.path}`);
+    reply.caller = caller;
+    const since = this.#endpoint.admissions.revocations.turn;
+    return this.#enter(method, { http, reply, caller, identity, since, piped: { from, hops, isMending } });
+  }
+
+  /** From now on `/ready` and `/health` say 503, and no call begins. Calls that run may finish. */
+  drain(): void {
+    this.#endpoint.isDraining = true;
+    this.#mounted.drain();
+    this.#httpSse.drain();
+  }
+
+  /** Sheds work while memory is short: refuses calls, and cuts streams of the caller with most. */
+  shed(shortage: Shortage): void {
+    this.#endpoint.shortage = shortage;
+    if (shortage > 0) this.#endpoint.admissions.cutStreams("memory is short");
+  }
+
+  /** Sets the function that is called after every few calls that did not end at once. It looks at the memory. */
+  onMany(look: () => void): void {
+    this.#endpoint.admissions.onMany = look;
+  }
+
+  /** The calls, streams and sessions that callers have open. */
+  inspect(): HttpLoad {
+    return toLoad(this.#endpoint);
+  }
+
+  /** Ends every stream and forgets every session. */
+  close(): void {
+    this.#stopHearing?.();
+    this.#mounted.close();
+    this.#endpoint.admissions.giveUp();
+    this.#httpSse.close();
+    this.#endpoint.sessions.close();
+    this.#keepAlive.stop();
+  }
+
+  #methodsAt(path: string): Methods | undefined {
+    if (Object.hasOwn(this.#routes, path)) return this.#routes[path];
+    return this.#mountRoutes.find(([base]) => path.startsWith(base))?.[1];
+  }
+
+  /** The order of the checks: `Host` and `Origin`, the path, the method, the caller. */
+  #serve(http: HttpRequest, reply: Reply): Routed {
+    const { authenticate, pages, corsOrigins = [] } = this.#options;
+    const refusal = this.#guard(http);
     if (refusal !== undefined)
-      return sendDocument(http, reply, documentAt) ? undefined : refuse(reply, 403, refusal);
-    const route = routeOf(http.path);
-    if (route === undefined) {
-      const page = servePage(options.pages, http, reply);
+      return this.#sendDocument(http, reply) ? undefined : refuse(reply, 403, refusal);
+    const methods = this.#methodsAt(http.path);
+    if (methods === undefined) {
+      const page = servePage(pages, http, reply);
       if (page !== false) return page;
-      const text = `Nothing is at ${http.path}; the endpoint is ${path}`;
-      return sendDocument(http, reply, documentAt) ? undefined : refuse(reply, 404, text);
+      const text = `Nothing is at ${http.path}; the endpoint is ${this.#path}`;
+      return this.#sendDocument(http, reply) ? undefined : refuse(reply, 404, text);
     }
     if (isPreflight(http, corsOrigins)) return reply.send(204, {});
-    const method = Object.hasOwn(route, http.method) ? route[http.method] : undefined;
+    const method = Object.hasOwn(methods, http.method) ? methods[http.method] : undefined;
     if (method === undefined) {
-      const allow = Object.keys(route).join(", ");
+      const allow = Object.keys(methods).join(", ");
       return refuse(reply, 405, `${http.path} takes ${allow}`, { headers: { allow } });
     }
-    const since = admissions.revocations.turn;
+    const since = this.#endpoint.admissions.revocations.turn;
     if (healthPaths.includes(http.path))
       return method({ http, reply, caller: undefined, identity: undefined, since });
     if (authenticate === undefined)
-      return enter(method, { http, reply, caller: undefined, identity: undefined, since });
-    return andThen(settled(authenticate(http.header, http)), (known) => {
-      const identity = toCaller(known);
-      if (identity === undefined && known !== anybody) return refuseCaller(reply, known, http);
-      const caller = identity?.name;
-      reply.caller = caller;
-      if (!admissions.revocations.holds(caller, since)) return refuseKey(reply, true);
-      const bound = caller === undefined ? undefined : mounts.boundTo?.(caller);
-      if (bound !== undefined && (http.path === path || http.path === "/sse"))
-        return refuse(reply, 403, boundElsewhere(bound, http.path));
-      return enter(method, { http, reply, caller, identity, since });
-    });
-  };
-  const admit: HttpHandler["admit"] = (http, reply, { identity, address: from, hops = 1, isMending }) => {
-    const caller = identity?.name;
-    const method = routeOf(http.path)?.[http.method];
-    if (method === undefined) return refuse(reply, 404, `Nothing is at ${http.path}`);
-    reply.caller = caller;
-    const since = admissions.revocations.turn;
-    return enter(method, { http, reply, caller, identity, since, piped: { from, hops, isMending } });
-  };
-  const stopHearing = server.onRevoked?.((caller) => {
-    admissions.revoke(caller);
-    sessions.endWhere((live) => live.caller === caller);
-  });
+      return this.#enter(method, { http, reply, caller: undefined, identity: undefined, since });
+    return andThen(settled(authenticate(http.header, http)), (known) =>
+      this.#enterAs(known, method, http, reply, since),
+    );
+  }
 
-  return {
-    routes: Object.fromEntries(Object.entries(routes).map(([at, methods]) => [at, Object.keys(methods)])),
-    handle: (http, reply) => {
-      if (corsOrigins.length === 0) return serve(http, reply);
-      return serve(http, withHeaders(reply, corsHeaders(http, corsOrigins)));
-    },
-    drain: () => {
-      endpoint.isDraining = true;
-      mounted.drain();
-      httpSse.drain();
-    },
-    admit,
-    shed: (shortage) => {
-      endpoint.shortage = shortage;
-      if (shortage > 0) admissions.cutStreams("memory is short");
-    },
-    onMany: (look) => {
-      admissions.onMany = look;
-    },
-    inspect: () => toLoad(endpoint),
-    close: () => {
-      stopHearing?.();
-      mounted.close();
-      admissions.giveUp();
-      httpSse.close();
-      sessions.close();
-      keepAlive.stop();
-    },
-  };
+  #enterAs(known: Authenticated, method: Route, http: HttpRequest, reply: Reply, since: number): Routed {
+    const identity = toCaller(known);
+    if (identity === undefined && known !== anybody) return refuseCaller(reply, known, http);
+    const caller = identity?.name;
+    reply.caller = caller;
+    if (!this.#endpoint.admissions.revocations.holds(caller, since)) return refuseKey(reply, true);
+    const bound = caller === undefined ? undefined : this.#options.mounts?.boundTo?.(caller);
+    if (bound !== undefined && (http.path === this.#path || http.path === "/sse"))
+      return refuse(reply, 403, boundElsewhere(bound, http.path));
+    return this.#enter(method, { http, reply, caller, identity, since });
+  }
+
+  /** Serves a request, at the replica where its session lives. */
+  #enter(method: Route, admission: Admission): Routed {
+    const { http, caller } = admission;
+    const { seal, elsewhere } = this.#options;
+    if (seal === undefined || elsewhere?.isAbout(http) !== true) return method(admission);
+    const base = `${this.#path}/`;
+    const mount = http.path.startsWith(base) ? nameIn(http.path, base) : undefined;
+    return elsewhere.pass(admission, {
+      maxBytes: this.#endpoint.maxBodyBytes,
+      isGood: () => openSessionId(http.header(sessionHeader) ?? "", seal, { caller, mount }).ok,
+      serve: () => method(admission),
+    });
+  }
+
+  #sendDocument(http: HttpRequest, reply: Reply): boolean {
+    return sendDocument(http, reply, (path) =>
+      this.#options.authenticate?.documentAt?.(path, (at) => this.#methodsAt(at) !== undefined),
+    );
+  }
 }
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -239,7 +275,7 @@ function createEndpoint(
 function endpointMethods(
   serves: Server["serves"],
   endpointFor: (admission: Admission) => Endpoint | undefined,
-): Routes[string] {
+): Methods {
   const post: Route = (admission) => {
     const endpoint = endpointFor(admission);
     return endpoint && wantJson(admission, endpoint, servePost);
@@ -258,11 +294,43 @@ function endpointMethods(
   };
 }
 
-function httpSseRoutes(endpoint: Endpoint, httpSse: HttpSse): Routes {
+function httpSseRoutes(endpoint: Endpoint, httpSse: HttpSse): { readonly [path: string]: Methods } {
   return {
     "/sse": { GET: (admission) => httpSse.open(admission, endpoint.server) },
     "/messages": {
       POST: (admission) => wantJson(admission, endpoint, (body) => httpSse.post(body, admission)),
     },
   };
+}
+
+/** The paths that say how the process is. They need no key, and reveal nothing secret. */
+export const healthPaths: readonly string[] = ["/health", "/live", "/ready"];
+
+const words = {
+  ok: RawJson.fromText('{"status":"ok"}'),
+  starting: RawJson.fromText('{"status":"starting"}'),
+  draining: RawJson.fromText('{"status":"draining"}'),
+  overloaded: RawJson.fromText('{"status":"overloaded"}'),
+} as const;
+
+/**
+ * The routes `/live` (the process serves), `/ready` (new calls are taken) and `/health` (the process is not leaving). `isReady` says
+ * whether the servers behind the endpoint have started.
+ */
+function createHealthRoutes(
+  endpoint: Endpoint,
+  isReady: () => boolean = () => true,
+): { readonly [path: string]: Methods } {
+  const tell: Route = ({ http: { path }, reply }) => {
+    const word = path === "/live" ? "ok" : wordOf(path === "/ready", endpoint, isReady);
+    sendJson(reply, word === "ok" ? 200 : 503, words[word]);
+  };
+  return Object.fromEntries(healthPaths.map((path) => [path, { GET: tell, HEAD: tell }]));
+}
+
+function wordOf(isAboutNew: boolean, endpoint: Endpoint, isReady: () => boolean): keyof typeof words {
+  if (endpoint.isDraining) return "draining";
+  if (!isAboutNew) return "ok";
+  if (!isReady()) return "starting";
+  return endpoint.shortage > 1 ? "overloaded" : "ok";
 }

@@ -17,16 +17,6 @@ interface SseConversation {
   waiting: number;
 }
 
-/** The two routes of revision 2024-11-05: a stream that stays open, and a place to post to. */
-export interface HttpSse {
-  open(admission: Admission, server: Server): Promise<void>;
-  post(body: Uint8Array, admission: Admission): Promise<void>;
-  /** Ends each stream as soon as its requests are answered, and takes no new ones. */
-  drain(): void;
-  /** Ends every stream now; with a server, those to that one. */
-  close(server?: Server): void;
-}
-
 const maxWaiting = 64;
 
 /**
@@ -39,88 +29,100 @@ const maxQueuedAnswers = 16 * 1024 * 1024;
 /** Goes through an inbox last: all requests that were accepted are before it. */
 const farewell: readonly Incoming[] = [];
 
-/** Each open stream is a channel of its own, served like any other; it ends when the client leaves. */
-export function createHttpSse(
-  endpoint: Endpoint,
-  messagesPath: string,
-  maxConversations: number,
-  address?: string,
-): HttpSse {
-  const conversations = new Map<string, SseConversation>();
-  const quota = new Quota<string | undefined>({ what: "open streams", total: maxConversations });
-  let isDrained = false;
-  return {
-    open: async (admission, server) => {
-      const { reply, caller, identity } = admission;
-      const owner = ownerOf(admission);
-      if (refuseNew(admission, endpoint)) return;
-      const refusal = quota.refusal(owner) ?? endpoint.admissions.refusal({ owner, isStream: true });
-      if (refusal !== undefined) return refuseGreedy(admission, refusal, endpoint);
-      quota.add(owner);
-      const id = toAddressed(randomBytes(24).toString("base64url"), address);
-      const inbox = new BoundedQueue<readonly Incoming[]>(maxWaiting);
-      conversations.set(id, { caller, server, inbox, waiting: 0 });
-      reply.onHangUp(() => inbox.close());
-      const sink = endpoint.openSink(reply, sseHeaders);
-      const draining = new AbortController();
-      const admitted: Admitted = {
-        caller,
+/**
+ * The two routes of revision 2024-11-05: a stream that stays open, and a place to post to. Each open stream is a channel of its own,
+ * served like any other; it ends when the client leaves.
+ */
+export class HttpSse {
+  readonly #endpoint: Endpoint;
+  readonly #messagesPath: string;
+  readonly #address: string | undefined;
+  readonly #conversations = new Map<string, SseConversation>();
+  readonly #quota: Quota<string | undefined>;
+  #isDrained = false;
+
+  constructor(endpoint: Endpoint, messagesPath: string, maxConversations: number, address?: string) {
+    this.#endpoint = endpoint;
+    this.#messagesPath = messagesPath;
+    this.#address = address;
+    this.#quota = new Quota({ what: "open streams", total: maxConversations });
+  }
+
+  async open(admission: Admission, server: Server): Promise<void> {
+    const { reply, caller, identity } = admission;
+    const { admissions, clock } = this.#endpoint;
+    const owner = ownerOf(admission);
+    if (refuseNew(admission, this.#endpoint)) return;
+    const refusal = this.#quota.refusal(owner) ?? admissions.refusal({ owner, isStream: true });
+    if (refusal !== undefined) return refuseGreedy(admission, refusal, this.#endpoint);
+    this.#quota.add(owner);
+    const id = toAddressed(randomBytes(24).toString("base64url"), this.#address);
+    const inbox = new BoundedQueue<readonly Incoming[]>(maxWaiting);
+    this.#conversations.set(id, { caller, server, inbox, waiting: 0 });
+    reply.onHangUp(() => inbox.close());
+    const sink = this.#endpoint.openSink(reply, sseHeaders);
+    const draining = new AbortController();
+    const admitted: Admitted = {
+      caller,
+      owner,
+      isStream: true,
+      cut: (reason) => sink.cut(reason),
+      revoke: () => {
+        sink.end();
+        inbox.close();
+      },
+    };
+    const number = admissions.add(admitted);
+    const stop = atExpiry(identity, clock, () => admitted.revoke?.());
+    try {
+      await sink.write(`event: endpoint\ndata: ${this.#messagesPath}?sessionId=${id}\n\n`);
+      await serveChannel(server, toChannel(inbox, sink, draining), {
+        clock,
+        drain: draining.signal,
         owner,
-        isStream: true,
-        cut: (reason) => sink.cut(reason),
-        revoke: () => {
-          sink.end();
-          inbox.close();
-        },
-      };
-      const number = endpoint.admissions.add(admitted);
-      const stop = atExpiry(identity, endpoint.clock, () => admitted.revoke?.());
-      try {
-        await sink.write(`event: endpoint\ndata: ${messagesPath}?sessionId=${id}\n\n`);
-        await serveChannel(server, toChannel(inbox, sink, draining), {
-          clock: endpoint.clock,
-          drain: draining.signal,
-          owner,
-          identity,
-          ...(caller === undefined ? {} : { caller }),
-        });
-      } finally {
-        stop();
-        endpoint.admissions.delete(number);
-        quota.give(owner);
-        conversations.delete(id);
-      }
-    },
-    post: async (body, admission) => {
-      const { http, reply, caller } = admission;
-      const sessionId = http.query.get("sessionId");
-      if (sessionId === null) return refuse(reply, 400, "The query parameter sessionId is missing");
-      const conversation = conversations.get(sessionId);
-      if (conversation === undefined || conversation.caller !== caller || conversation.inbox.isClosed) {
-        return refuse(reply, 404, "Session not found; open the stream again");
-      }
-      const incoming = parseMessage(body, { shape: messageShape });
-      if (incoming.kind === "invalid" && incoming.error.code === "rpc.parse")
-        return sendError(reply, 400, incoming.error);
-      if (conversation.waiting >= maxWaiting) {
-        return sendError(reply, 503, new RpcError("rpc.internal", "Too many messages wait; try again later"));
-      }
-      const id = incoming.kind === "request" ? incoming.id : undefined;
-      if (hasRequest(incoming) && refuseNew(admission, endpoint, id)) return;
-      conversation.waiting++;
-      await conversation.inbox.push([incoming]);
-      conversation.waiting--;
-      reply.send(202, { "content-type": "text/plain" }, "Accepted");
-    },
-    drain: () => {
-      if (!isDrained) conversations.forEach(({ inbox }) => void inbox.push(farewell));
-      isDrained = true;
-    },
-    close: (gone) =>
-      conversations.forEach(({ inbox, server }) => {
-        if (gone === undefined || gone === server) inbox.close();
-      }),
-  };
+        identity,
+        ...(caller === undefined ? {} : { caller }),
+      });
+    } finally {
+      stop();
+      admissions.delete(number);
+      this.#quota.give(owner);
+      this.#conversations.delete(id);
+    }
+  }
+
+  async post(body: Uint8Array, admission: Admission): Promise<void> {
+    const { http, reply, caller } = admission;
+    const sessionId = http.query.get("sessionId");
+    if (sessionId === null) return refuse(reply, 400, "The query parameter sessionId is missing");
+    const conversation = this.#conversations.get(sessionId);
+    if (conversation === undefined || conversation.caller !== caller || conversation.inbox.isClosed)
+      return refuse(reply, 404, "Session not found; open the stream again");
+    const incoming = parseMessage(body, { shape: messageShape });
+    if (incoming.kind === "invalid" && incoming.error.code === "rpc.parse")
+      return sendError(reply, 400, incoming.error);
+    if (conversation.waiting >= maxWaiting)
+      return sendError(reply, 503, new RpcError("rpc.internal", "Too many messages wait; try again later"));
+    const id = incoming.kind === "request" ? incoming.id : undefined;
+    if (hasRequest(incoming) && refuseNew(admission, this.#endpoint, id)) return;
+    conversation.waiting++;
+    await conversation.inbox.push([incoming]);
+    conversation.waiting--;
+    reply.send(202, { "content-type": "text/plain" }, "Accepted");
+  }
+
+  /** Ends each stream as soon as its requests are answered, and takes no new ones. */
+  drain(): void {
+    if (!this.#isDrained) this.#conversations.forEach(({ inbox }) => void inbox.push(farewell));
+    this.#isDrained = true;
+  }
+
+  /** Ends every stream now; with a server, those to that one. */
+  close(gone?: Server): void {
+    this.#conversations.forEach(({ inbox, server }) => {
+      if (gone === undefined || gone === server) inbox.close();
+    });
+  }
 }
 
 /** A channel that receives by posts and sends on the stream. Aborts `draining` when the farewell has come through. */

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { legacyRevisions, modernRevisions, cardType, toCardPages, type Server } from "@junctor/core/mcp";
 import { createGuard } from "./guard.ts";
-import type { HttpHandler } from "./handler.ts";
 import type { HttpOptions } from "./http-options.ts";
 import { type HttpRequest, refuse, type Reply } from "./reply.ts";
 
@@ -16,11 +15,14 @@ interface Page {
 
 /**
  * Serves the card at `PATH/server-card`, and a catalog with it at `/.well-known/ai-catalog.json`, to everyone: without a key, and to pages of
- * every origin. They name no tools, no extensions and no servers behind a gateway. Without a card it is the handler itself.
+ * every origin. They name no tools, no extensions and no servers behind a gateway. The function says whether it answered the request.
  */
-export function withServerCard(handler: HttpHandler, server: Server, options: HttpOptions): HttpHandler {
+export function createServerCard(
+  server: Server,
+  options: HttpOptions,
+): ((http: HttpRequest, reply: Reply) => boolean) | undefined {
   const { serverCard, publicUrl, path = "/mcp" } = options;
-  if (serverCard === undefined) return handler;
+  if (serverCard === undefined) return undefined;
   if (publicUrl === undefined) throw new TypeError("serverCard: publicUrl must say where the endpoint is");
   const { card, catalog } = toCardPages(serverCard, publicUrl, [
     ...(server.serves === "legacy" ? [] : modernRevisions),
@@ -50,12 +52,10 @@ export function withServerCard(handler: HttpHandler, server: Server, options: Ht
       http.method === "HEAD" ? undefined : page.body,
     );
   };
-  return {
-    ...handler,
-    handle: (http, reply) => {
-      const page = pages.get(http.path);
-      return page === undefined ? handler.handle(http, reply) : serve(page, http, reply);
-    },
+  return (http, reply) => {
+    const page = pages.get(http.path);
+    if (page !== undefined) serve(page, http, reply);
+    return page !== undefined;
   };
 }
 
