@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { joinCluster } from "../../packages/junctor/src/cluster/join-cluster.ts";
+import { joinCluster } from "../../packages/junctor/src/cluster/membership.ts";
 import { connectRedisStore } from "../../packages/junctor/src/cluster/redis-store.ts";
 import type { ClusterStore } from "../../packages/junctor/src/cluster/store.ts";
 import { freePort, freePorts } from "../support/free-ports.ts";

@@ -2,7 +2,7 @@ import { type IncomingHttpHeaders, request as httpRequest } from "node:http";
 import { systemClock } from "../../../packages/core/src/async/clock.ts";
 import type { Provider } from "../../../packages/core/src/provider/provider.ts";
 import { createKeptLog, type KeptLog } from "../../../packages/junctor/src/admin/kept-log.ts";
-import { observe } from "../../../packages/junctor/src/cli/serve/serve-admin.ts";
+import { Observed } from "../../../packages/junctor/src/cli/serve/serve-admin.ts";
 import { parseConfigValue } from "../../../packages/junctor/src/config/parse-config.ts";
 import { startGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
 import type { RunningGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
@@ -90,7 +90,7 @@ export async function startAdmin(
   const config = parseConfigValue({ ...given, junctor: section }, { file: "config", env });
   const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, level: "debug" };
   const log = createKeptLog(silent, systemClock);
-  const observed = observe({ config, transport: "http", log, file: "config" });
+  const observed = new Observed({ config, transport: "http", log, file: "config" });
   const { telemetry, onServer, onRefused } = observed;
   const gateway = await startGateway(config, {
     log,

@@ -134,7 +134,7 @@ export class PerCallerServers implements AsyncDisposable {
       onChange,
       onListed: (listed) => {
         catalog.outdated();
-        pins()?.look(name, listed, undefined);
+        pins()?.logUnapproved(name, listed, undefined);
       },
     });
   }

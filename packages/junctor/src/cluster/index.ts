@@ -1,6 +1,6 @@
 export { type Cluster, openCluster } from "./cluster.ts";
 export { createIpcStore, type IpcChannel, openIpcChannel, serveStore } from "./ipc-store.ts";
-export { ttlMs } from "./join-cluster.ts";
+export { ttlMs } from "./membership.ts";
 export {
   createConnectionServer,
   fromRemoteRound,

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Client } from "../../../client/src/client/client.ts";
 import { StoreError } from "../../../core/src/errors/index.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { joinCluster } from "./join-cluster.ts";
+import { joinCluster } from "./membership.ts";
 import { createMemoryClusterStore } from "./memory-store.ts";
 import { ServerPlacement } from "./placement.ts";
 import { listenTrunk } from "./trunk.ts";

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { joinCluster } from "./join-cluster.ts";
-import type { Membership, TrunkAddress } from "./membership.ts";
+import { joinCluster, type Membership, type TrunkAddress } from "./membership.ts";
 import { createMemoryClusterStore } from "./memory-store.ts";
 
 const here: TrunkAddress = { kind: "tls", host: "10.0.0.2", port: 7781 };

@@ -4,8 +4,7 @@ import { createRandom } from "../../../../test/support/random.ts";
 import { runs } from "../../../../test/support/runs.ts";
 import { createShakyProcess, type ShakyProcess } from "../../../../test/support/shaky-process.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { joinCluster } from "./join-cluster.ts";
-import type { HeldLease, Membership } from "./membership.ts";
+import { type HeldLease, joinCluster, type Membership } from "./membership.ts";
 import { createMemoryClusterStore } from "./memory-store.ts";
 
 /** One process of the simulation, and the leases it believes it has. */

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { Clock } from "@junctor/core/async";
+import { type Clock, createDeferred } from "@junctor/core/async";
 import type { Server } from "@junctor/core/mcp";
 import { serveStream } from "@junctor/server";
 import {
@@ -82,31 +82,138 @@ const maxStrangers = 64;
 
 /** Serves fronts until the daemon ends: it was idle for too long, another daemon replaced it, or it was asked to stop. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
-  const { log, clock, scopes, idleMs } = options;
-  let place = options.openPlace();
-  const startedAt = clock.date();
-  const fronts = new Map<Socket, DaemonFront>();
-  let strangers = 0;
-  let isClaimed: () => void = () => {};
+  await new Daemon(options).run();
+}
+
+/** Why a daemon ends, and the word that its fronts get. */
+interface DaemonEnd {
+  readonly why: string;
+  readonly word: "drain" | "stop";
+}
+
+class Daemon {
+  readonly #options: DaemonOptions;
+  readonly #startedAt: number;
+  readonly #fronts = new Map<Socket, DaemonFront>();
   /** Resolves when no other daemon has the place. Servers are started then, and fronts are served from then on. */
-  const claimed = new Promise<void>((resolve) => {
-    isClaimed = resolve;
-  });
-  let stopIdle: (() => void) | undefined;
-  let end: (why: string, word: "drain" | "stop") => void = () => {};
-  const ended = new Promise<{ readonly why: string; readonly word: "drain" | "stop" }>((resolve) => {
-    end = (why, word) => resolve({ why, word });
-  });
-  const restLater = (): void => {
-    stopIdle?.();
-    if (idleMs !== undefined && fronts.size === 0)
-      stopIdle = clock.timer(idleMs, () => end("no client came", "stop"));
-  };
-  const leave = (socket: Socket): void => {
-    if (fronts.delete(socket)) restLater();
-  };
-  const own = { pid: process.pid, build: options.build };
-  const status = async (): Promise<DaemonStatus> => {
+  readonly #claimed = createDeferred<void>();
+  readonly #ended = createDeferred<DaemonEnd>();
+  #place: RunPlace;
+  #strangers = 0;
+  #stopIdle: (() => void) | undefined;
+
+  constructor(options: DaemonOptions) {
+    this.#options = options;
+    this.#startedAt = options.clock.date();
+    this.#place = options.openPlace();
+  }
+
+  async run(): Promise<void> {
+    const { openPlace, file, build, scopes, log, clock, stopped, onClaimed } = this.#options;
+    const claim = await claimSocket({
+      openPlace: () => (this.#place = openPlace()),
+      clock,
+      onSocket: (socket) => this.#accept(socket),
+      onReplaced: () => this.#end("another daemon took its place", "drain"),
+    });
+    void claim.settled.then(() => {
+      onClaimed();
+      this.#claimed.resolve();
+    });
+    void stopped.then(() => this.#end("it was asked to stop", "stop"));
+    forgetStart(this.#place);
+    this.#startIdleTimer();
+    log.info({ socket: this.#place.socket, config: file, build }, "the daemon listens");
+    const { why, word } = await this.#ended.promise;
+    log.info({ fronts: this.#fronts.size }, `the daemon ends: ${why}`);
+    this.#stopIdle?.();
+    claim.release();
+    await untilLeft(this.#fronts, word, clock);
+    await scopes[Symbol.asyncDispose]();
+    log.info({}, "the daemon has ended");
+  }
+
+  #end(why: string, word: DaemonEnd["word"]): void {
+    this.#ended.resolve({ why, word });
+  }
+
+  /** Ends the daemon after a while without a front. */
+  #startIdleTimer(): void {
+    const { clock, idleMs } = this.#options;
+    this.#stopIdle?.();
+    if (idleMs !== undefined && this.#fronts.size === 0)
+      this.#stopIdle = clock.timer(idleMs, () => this.#end("no client came", "stop"));
+  }
+
+  #accept(socket: Socket): void {
+    const { log } = this.#options;
+    socket.on("error", () => {}); // The front is gone.
+    if (++this.#strangers > maxStrangers) {
+      this.#strangers--;
+      return void socket.destroy();
+    }
+    void this.#serve(socket)
+      .catch((error: unknown) => log.warn({ error: String(error) }, "a client could not be served"))
+      // The last words leave first, unless the other side does not take them.
+      .finally(() => {
+        socket.setTimeout(lastWordsMs, () => socket.destroy());
+        socket.destroySoon();
+      });
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    const { build: ownBuild, scopes, log, clock } = this.#options;
+    const front = await greetFront(socket, { key: this.#place.key, build: ownBuild }).finally(
+      () => this.#strangers--,
+    );
+    const { introduction } = front;
+    if (introduction.control !== undefined) return this.#control(front);
+    const { client, profile, workspace, pid, build } = introduction;
+    const facts = {
+      pid,
+      build,
+      ...(client && { client }),
+      ...(profile && { profile }),
+      ...(workspace && { workspace }),
+    };
+    socket.once("close", () => this.#forget(socket));
+    this.#fronts.set(socket, { ...facts, since: clock.date() });
+    this.#stopIdle?.();
+    try {
+      await this.#claimed.promise;
+      await serveFront(socket, front, scopes);
+    } finally {
+      this.#forget(socket);
+      log.info(facts, "a client left");
+    }
+  }
+
+  #forget(socket: Socket): void {
+    if (this.#fronts.delete(socket)) this.#startIdleTimer();
+  }
+
+  /** Answers a request about the daemon itself. */
+  async #control(front: GreetedFront): Promise<void> {
+    const { control: asked, server = "" } = front.introduction;
+    switch (asked) {
+      case "status":
+        return front.answer(await this.#status());
+      case "servers":
+        return this.#offer(front);
+      case "restart":
+        return front.answer((await this.#options.scopes.restart(server)) satisfies RestartedServer);
+      default:
+        front.answer(this.#own);
+        if (asked === "stop") this.#end(`${junctor("stop")} asked for it`, "stop");
+    }
+  }
+
+  get #own(): { readonly pid: number; readonly build: string } {
+    return { pid: process.pid, build: this.#options.build };
+  }
+
+  async #status(): Promise<DaemonStatus> {
+    const { scopes, file } = this.#options;
     const gateways = (await scopes.all()).map(
       ({ place: { workspace }, fronts: count, gateway, pageUrl }) => ({
         workspace,
@@ -116,101 +223,24 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       }),
     );
     const pageUrl = gateways.find((gateway) => gateway.pageUrl !== undefined)?.pageUrl;
-    return { ...own, config: options.file, startedAt, pageUrl, fronts: [...fronts.values()], gateways };
-  };
-  const offer = async (front: GreetedFront): Promise<void> => {
-    await claimed;
-    const taken = await takeScope(front, scopes);
+    const fronts = [...this.#fronts.values()];
+    return { ...this.#own, config: file, startedAt: this.#startedAt, pageUrl, fronts, gateways };
+  }
+
+  /** Answers with the servers that the front would get. */
+  async #offer(front: GreetedFront): Promise<void> {
+    await this.#claimed.promise;
+    const taken = await takeScope(front, this.#options.scopes);
     if (taken === undefined) return;
+    const { gateway } = taken.scope;
     try {
-      await taken.scope.gateway.ready;
-      const isCurrent = await options.isCurrent();
-      front.answer({ ...own, isCurrent, servers: taken.scope.gateway.status() } satisfies OfferedServers);
+      await gateway.ready;
+      const isCurrent = await this.#options.isCurrent();
+      front.answer({ ...this.#own, isCurrent, servers: gateway.status() } satisfies OfferedServers);
     } finally {
       taken.release();
     }
-  };
-  const control = async (front: GreetedFront): Promise<void> => {
-    const { control: asked, server = "" } = front.introduction;
-    switch (asked) {
-      case "status":
-        return front.answer(await status());
-      case "servers":
-        return offer(front);
-      case "restart":
-        return front.answer((await scopes.restart(server)) satisfies RestartedServer);
-      default:
-        front.answer(own);
-        if (asked === "stop") end(`${junctor("stop")} asked for it`, "stop");
-    }
-  };
-  const serve = async (socket: Socket): Promise<void> => {
-    const front = await greetFront(socket, { key: place.key, build: options.build }).finally(
-      () => strangers--,
-    );
-    const { introduction } = front;
-    if (introduction.control !== undefined) return control(front);
-    const { client, profile, workspace, pid, build } = introduction;
-    const facts = {
-      pid,
-      build,
-      ...(client && { client }),
-      ...(profile && { profile }),
-      ...(workspace && { workspace }),
-    };
-    socket.once("close", () => leave(socket));
-    fronts.set(socket, { ...facts, since: clock.date() });
-    stopIdle?.();
-    try {
-      await claimed;
-      await serveFront({ socket, front, scopes });
-    } finally {
-      leave(socket);
-      log.info(facts, "a client left");
-    }
-  };
-  const onSocket = (socket: Socket): void => {
-    socket.on("error", () => {}); // The front is gone.
-    if (++strangers > maxStrangers) {
-      strangers--;
-      return void socket.destroy();
-    }
-    void serve(socket)
-      .catch((error: unknown) => log.warn({ error: String(error) }, "a client could not be served"))
-      // The last words leave first, unless the other side does not take them.
-      .finally(() => {
-        socket.setTimeout(lastWordsMs, () => socket.destroy());
-        socket.destroySoon();
-      });
-  };
-
-  const claim = await claimSocket({
-    openPlace: () => (place = options.openPlace()),
-    clock,
-    onSocket,
-    onReplaced: () => end("another daemon took its place", "drain"),
-  });
-  void claim.settled.then(() => {
-    options.onClaimed();
-    isClaimed();
-  });
-  void options.stopped.then(() => end("it was asked to stop", "stop"));
-  forgetStart(place);
-  restLater();
-  log.info({ socket: place.socket, config: options.file, build: options.build }, "the daemon listens");
-  const { why, word } = await ended;
-  log.info({ fronts: fronts.size }, `the daemon ends: ${why}`);
-  stopIdle?.();
-  claim.release();
-  await untilLeft(fronts, word, clock);
-  await scopes[Symbol.asyncDispose]();
-  log.info({}, "the daemon has ended");
-}
-
-interface ServedFront {
-  readonly socket: Socket;
-  readonly front: GreetedFront;
-  readonly scopes: Scopes;
+  }
 }
 
 /** The gateway for a front, with the values of its variables; undefined when the front was refused. */
@@ -226,7 +256,7 @@ async function takeScope(
 }
 
 /** Serves one front until it leaves. */
-async function serveFront({ socket, front, scopes }: ServedFront): Promise<void> {
+async function serveFront(socket: Socket, front: GreetedFront, scopes: Scopes): Promise<void> {
   const { introduction } = front;
   const taken = await takeScope(front, scopes);
   if (taken === undefined) return;

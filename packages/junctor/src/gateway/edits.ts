@@ -101,14 +101,14 @@ export async function createGeneration(
       : keepsModules
         ? earlier.agreedSecrets
         : joinSecrets(allSecrets(given), earlier.agreedSecrets);
-  const { file, clock, log, hide, tokens } = runtime;
+  const { file, clock, log, hide, cluster } = runtime;
   const { ownerOf, isReadOnly, describe } = policy;
   const chain = await createMiddlewareChain(config, {
     file,
     clock,
     log,
     hide,
-    tokens,
+    tokens: cluster?.tokens,
     ownerOf,
     isReadOnly,
     describe,

@@ -137,7 +137,7 @@ export class Fleet implements AsyncDisposable {
     };
     catalog.members = this.#servers.map((server) => toMember(server, naming, pins()));
     for (const upstream of this.#upstreams.values())
-      pins()?.look(upstream.name, upstream.listedFor(), instructionsOf(upstream));
+      pins()?.logUnapproved(upstream.name, upstream.listedFor(), instructionsOf(upstream));
     for (const upstream of [...replaced, ...gone]) {
       if (shared?.leave(upstream, this) === false) continue;
       const retired = upstream.retire(retireMs).finally(() => this.#retiring.delete(upstream));
@@ -222,7 +222,7 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
     const isForAll = pooled === upstream.pool.everyone;
     // Lists tell of the health of the connection for everyone. That of other connections changes with each session that comes and goes.
     if (change.kind === "listed" || isForAll) catalog.outdated();
-    pins()?.look(name, pooled.lists.listed, isForAll ? instructionsOf(upstream) : undefined);
+    pins()?.logUnapproved(name, pooled.lists.listed, isForAll ? instructionsOf(upstream) : undefined);
     onServer?.(name, change.kind === "health" && isForAll ? change.health : undefined);
     const hasFailed = change.kind === "health" && isForAll && change.health.kind === "down";
     if (hasFailed && !upstream.isListed) memory?.miss(upstream.config);

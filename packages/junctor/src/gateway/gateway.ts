@@ -22,7 +22,7 @@ import { Entrances } from "./entrances.ts";
 import type { Generation } from "./generation.ts";
 import { type GatewayOptions, gatewayOptionKeys, type StartOptions } from "./options.ts";
 import { joinReplicas } from "./replicas.ts";
-import { createRuntime, findRuleIssues, type Runtime } from "./runtime.ts";
+import { findRuleIssues, Runtime } from "./runtime.ts";
 
 /**
  * Servers behind one endpoint. Disposing it gives up parked calls, ends every server and, with it, every process it
@@ -104,7 +104,7 @@ export async function startGateway(
   // The one reference that an edit replaces. Whatever follows from the config is reached through it.
   let generation: Generation;
   const current = (): Generation => generation;
-  const runtime = createRuntime(first, options, current);
+  const runtime = new Runtime(first, options, current);
   generation = await createGeneration(first, runtime);
   logDisabled(runtime.log, first.disabled, []);
   const entrances = new Entrances(runtime, current);

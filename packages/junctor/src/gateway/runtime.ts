@@ -7,7 +7,7 @@ import { type Change, type ChangeSource, createChanges } from "@junctor/core/pro
 import { createListenLimits, type ListenLimits } from "@junctor/server/internal";
 import { isProvable, Links, type LinksOptions } from "../accounts/index.ts";
 import { Parking } from "../bridge/index.ts";
-import type { Cluster, TokenSource } from "../cluster/index.ts";
+import type { Cluster } from "../cluster/index.ts";
 import type { GatewayConfig } from "../config/index.ts";
 import { KeptResults, type ResultsElsewhere, resultsName } from "../context/index.ts";
 import { type Logins, recordCredential } from "../credentials/index.ts";
@@ -36,8 +36,10 @@ import { Fleet } from "./fleet.ts";
 import type { Generation } from "./generation.ts";
 import type { StartOptions } from "./options.ts";
 
-/** What of a gateway lives on when an edit replaces its generation. */
-export interface Runtime {
+/** What of a gateway lives on when an edit replaces its generation. It reads the current generation whenever it needs something of the config. */
+export class Runtime {
+  /** The generation that is served at the moment; undefined until the first is made. */
+  readonly current: () => Generation | undefined;
   /** The file of the config, for messages. */
   readonly file: string;
   readonly clock: Clock;
@@ -57,128 +59,112 @@ export interface Runtime {
   readonly parking: Parking;
   /** Whether the parked calls are this gateway's alone. */
   readonly ownsParking: boolean;
-  readonly changes: ChangeSource<Change>;
+  readonly changes: ChangeSource<Change> = createChanges();
   readonly logins: Logins;
   /** Where callers connect accounts of their own; undefined where all callers are one person. */
   readonly links: Links | undefined;
   readonly results: { readonly kept: KeptResults; readonly elsewhere?: Omit<ResultsElsewhere, "serve"> };
   readonly cluster: Cluster | undefined;
-  /** Gives out the tokens of limits that several replicas share. */
-  readonly tokens: TokenSource | undefined;
   readonly rules: RuleWatch;
   /** Callers that are refused whatever key they present. */
-  readonly barred: Set<string>;
+  readonly barred = new Set<string>();
   readonly seen: SeenCallers;
   readonly policyParts: Omit<CallerPolicyOptions, "rules" | "earlier">;
   readonly toPinnedJson: PinnedJson;
-  openPins(lock: GatewayConfig["lock"]): Pins | undefined;
-  /** The generation that is served at the moment; undefined until the first is made. */
-  current(): Generation | undefined;
-  onCredential(server: string, event: CredentialEvent): void;
-}
+  readonly onCredential: (server: string, event: CredentialEvent) => void;
+  readonly #isLocal: (server: string) => boolean;
 
-/** Makes what lives as long as a gateway. It reads the current generation whenever it needs something of the config. */
-export function createRuntime(
-  first: GatewayConfig,
-  options: StartOptions,
-  current: () => Generation | undefined,
-): Runtime {
-  const { clock = systemClock, file = "config", cluster, local = {}, unnamed = "refused" } = options;
-  const { memoryFolder, heldFd, onServer, shared } = options;
-  const config = (): GatewayConfig => current()?.config ?? first;
-  const hide = createHide((server) => secretsAt(config(), server));
-  const log = createSafeLog(options.log ?? silentLog, hide);
-  const seal = options.seal ?? createSeal({ now: () => clock.now() });
-  const describeFailure: DescribeFailure = (failure, server) =>
-    unnamed === "trusted" ? hideText(withLastWords(failure), (text) => hide(text, server)) : failure.reason;
-  const perCaller = toLiveLimits(() => config().perCaller);
-  const parked = { clock, maxParkedPerCaller: () => perCaller.parked ?? 1024, at: cluster?.membership.id };
-  const parking = shared?.parking ?? new Parking({ ...parked, ...options.parking });
-  const changes = createChanges();
-  const catalog = new Catalog({
-    kindOf: (caller) => toCallerKind(caller, fleet.variety),
-    separator: () => config().separator,
-    reservedFor: () => current()?.policy.reservedFor ?? (() => undefined),
-    onCollision: (collision) => {
-      const { key: name, owner, others } = collision;
-      log.warn({ name, owner, others }, describeCollision(collision));
-    },
-  });
-  const strong = (): readonly string[] =>
-    (current()?.agreedSecrets ?? allSecrets(first)).filter(isStrongSecret);
-  const hideStrong = createHide(strong);
-  const toPinnedJson = createPinnedJson(strong, hideStrong);
-  const isExempt = (server: string): boolean => Object.hasOwn(local, server);
-  const memory =
-    memoryFolder !== undefined && first.remember
-      ? openListMemory({ folder: memoryFolder, hide: hideStrong, log, clock })
-      : undefined;
-  const barred = new Set<string>();
-  const isKnown: LinksOptions["isKnown"] = (caller) =>
-    isProvable(config(), caller, (name) => barred.has(name));
-  const links = options.accounts === true ? new Links({ seal, clock, ...first.http, isKnown }) : undefined;
-  const logins = options.logins ?? { store: options.credentials ?? createMemoryStore() };
-  const onCredential = (server: string, event: CredentialEvent): void =>
-    recordCredential(current()?.chain.auditFile?.sink, server, event, clock);
-  const rules = new RuleWatch(() => findRuleIssues(current(), fleet), log);
-  const fleet = new Fleet({
-    catalog,
-    parking,
-    log,
-    hide,
-    describeFailure,
-    clock,
-    logins,
-    shared,
-    local,
-    memory,
-    maxStarts: () => config().maxStarts,
-    links,
-    cluster,
-    heldFd,
-    onServer,
-    onCredential,
-    pins: () => current()?.pins,
-    onChange: changes.report,
-    onListed: () => rules.look(),
-  });
-  return {
-    file,
-    clock,
-    log,
-    hide,
-    describeFailure,
-    seal,
-    catalog,
-    fleet,
-    parking,
-    changes,
-    logins,
-    links,
-    cluster,
-    rules,
-    barred,
-    toPinnedJson,
-    current,
-    onCredential,
-    ownsParking: shared === undefined,
-    info: options.info ?? { name: "junctor", title: "Junctor", version: packageVersion },
-    observer: options.observer,
-    perCaller,
-    listenLimits: createListenLimits(perCaller, undefined, clock),
-    results: { kept: new KeptResults({ clock }), ...(cluster && { elsewhere: resultsAt(cluster) }) },
-    tokens: cluster?.tokens,
-    seen: new SeenCallers(() => clock.date()),
-    policyParts: {
+  constructor(first: GatewayConfig, options: StartOptions, current: () => Generation | undefined) {
+    const { clock = systemClock, cluster, shared, local = {}, unnamed = "refused" } = options;
+    const config = (): GatewayConfig => current()?.config ?? first;
+    const strong = (): readonly string[] =>
+      (current()?.agreedSecrets ?? allSecrets(first)).filter(isStrongSecret);
+    const hideStrong = createHide(strong);
+    this.current = current;
+    this.file = options.file ?? "config";
+    this.clock = clock;
+    this.cluster = cluster;
+    this.hide = createHide((server) => secretsAt(config(), server));
+    this.log = createSafeLog(options.log ?? silentLog, this.hide);
+    this.describeFailure = (failure, server) =>
+      unnamed === "trusted"
+        ? hideText(withLastWords(failure), (text) => this.hide(text, server))
+        : failure.reason;
+    this.seal = options.seal ?? createSeal({ now: () => clock.now() });
+    this.info = options.info ?? { name: "junctor", title: "Junctor", version: packageVersion };
+    this.observer = options.observer;
+    this.perCaller = toLiveLimits(() => config().perCaller);
+    this.listenLimits = createListenLimits(this.perCaller, undefined, clock);
+    this.results = { kept: new KeptResults({ clock }), ...(cluster && { elsewhere: resultsAt(cluster) }) };
+    this.seen = new SeenCallers(() => clock.date());
+    this.toPinnedJson = createPinnedJson(strong, hideStrong);
+    this.logins = options.logins ?? { store: options.credentials ?? createMemoryStore() };
+    this.onCredential = (server, event) =>
+      recordCredential(current()?.chain.auditFile?.sink, server, event, clock);
+    this.#isLocal = (server) => Object.hasOwn(local, server);
+    const maxParkedPerCaller = (): number => this.perCaller.parked ?? 1024;
+    this.ownsParking = shared === undefined;
+    this.parking =
+      shared?.parking ??
+      new Parking({ clock, maxParkedPerCaller, at: cluster?.membership.id, ...options.parking });
+    const isKnown: LinksOptions["isKnown"] = (caller) =>
+      isProvable(config(), caller, (name) => this.barred.has(name));
+    this.links =
+      options.accounts === true ? new Links({ seal: this.seal, clock, ...first.http, isKnown }) : undefined;
+    this.catalog = this.#createCatalog(config);
+    this.rules = new RuleWatch(() => findRuleIssues(current(), this.fleet), this.log);
+    const { memoryFolder: folder } = options;
+    const { catalog, parking, log, hide, describeFailure, logins, links, onCredential } = this;
+    this.fleet = new Fleet({
+      catalog,
+      parking,
+      log,
+      hide,
+      describeFailure,
+      clock,
+      logins,
+      links,
+      cluster,
+      onCredential,
+      shared,
+      local,
+      memory:
+        folder !== undefined && first.remember
+          ? openListMemory({ folder, hide: hideStrong, log, clock })
+          : undefined,
+      maxStarts: () => config().maxStarts,
+      heldFd: options.heldFd,
+      onServer: options.onServer,
+      pins: () => current()?.pins,
+      onChange: this.changes.report,
+      onListed: () => this.rules.look(),
+    });
+    this.policyParts = {
       catalog,
       unnamed,
       clock,
       log,
-      servers: () => fleet.servers,
+      servers: () => this.fleet.servers,
       onRefused: (refused) => current()?.chain.recordRefusal(refused),
-    },
-    openPins: (lock) => openPins(lock, { log, toJson: toPinnedJson, isExempt }),
-  };
+    };
+  }
+
+  /** The approved definitions by the lock of a config. */
+  openPins(lock: GatewayConfig["lock"]): Pins | undefined {
+    return openPins(lock, { log: this.log, toJson: this.toPinnedJson, isExempt: this.#isLocal });
+  }
+
+  #createCatalog(config: () => GatewayConfig): Catalog {
+    return new Catalog({
+      kindOf: (caller) => toCallerKind(caller, this.fleet.variety),
+      separator: () => config().separator,
+      reservedFor: () => this.current()?.policy.reservedFor ?? (() => undefined),
+      onCollision: (collision) => {
+        const { key: name, owner, others } = collision;
+        this.log.warn({ name, owner, others }, describeCollision(collision));
+      },
+    });
+  }
 }
 
 /** The limits as the config has them at the moment. */

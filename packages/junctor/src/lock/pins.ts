@@ -19,28 +19,6 @@ export interface Unapproved {
   readonly isHeldBack: boolean;
 }
 
-/** The approved definitions, compared with the definitions that servers list. */
-export interface Pins {
-  /** Compares a list that just came, a slice at a time: 10,000 definitions would hold up all other calls. */
-  prepare(server: string, part: ListPart, items: readonly object[]): Promise<void>;
-  /** The lists without the things that are held back. The same array for the same array. */
-  admit(server: string, lists: MemberLists): MemberLists;
-  admitsInstructions(server: string, instructions: string): boolean;
-  /** How many things of a list are held back. */
-  heldBack(server: string, part: ListPart, items: readonly object[]): number;
-  /** Everything of a server that differs from the lock. */
-  unapproved(server: string, lists: MemberLists, instructions: string | undefined): readonly Unapproved[];
-  /** Logs what differs, once for each thing. */
-  look(server: string, lists: MemberLists, instructions: string | undefined): void;
-}
-
-interface PinsOptions {
-  readonly log: GatewayLog;
-  readonly toJson: PinnedJson;
-  /** Whether the definitions of a server need no approval. */
-  readonly isExempt: (server: string) => boolean;
-}
-
 /** The JSON of a definition as a lock has it. */
 export type PinnedJson = (part: LockPart, item: unknown) => string;
 
@@ -72,6 +50,13 @@ const maxNamed = 20;
 /** Things that were logged; beyond this number they are forgotten and may be logged again. */
 const maxLogged = 10_000;
 
+interface PinsOptions {
+  readonly log: GatewayLog;
+  readonly toJson: PinnedJson;
+  /** Whether the definitions of a server need no approval. */
+  readonly isExempt: (server: string) => boolean;
+}
+
 /**
  * Reads the lock of a config; undefined when definitions need no approval. Throws a `ConfigError` when the lock cannot be
  * used and must be; where it only warns, the log tells so.
@@ -80,134 +65,154 @@ export function openPins(config: LockConfig | undefined, options: PinsOptions): 
   if (config === undefined) return undefined;
   const { file, mode } = config;
   const state = readLock(file);
-  if (state.kind === "read") return createPins(state.lock, config, options);
+  if (state.kind === "read") return new Pins(state.lock, config, options);
   if (mode === "enforce") throw new ConfigError(file, [{ path: "", message: state.message }]);
   options.log.warn({ lock: file }, `the lock ${state.message}`);
   return undefined;
 }
 
-function createPins(lock: Lock, { mode, skip, file }: LockConfig, options: PinsOptions): Pins {
-  const { log, toJson, isExempt } = options;
-  const isHeldBack = mode === "enforce";
-  const skipped = new Set<LockPart>(skip);
-  const isLeftOut = (server: string, part: LockPart): boolean => isExempt(server) || skipped.has(part);
-  const digests = toDigests(lock);
-  const comparedLists = new Map<string, WeakMap<readonly object[], Compared>>();
-  const comparedThings = new WeakMap<object, ComparedThing>();
-  const lastJudged = new Map<string, Judged>();
-  const logged = new Set<string>();
+/** The approved definitions, compared with the definitions that servers list. */
+export class Pins {
+  readonly #options: PinsOptions;
+  readonly #file: string;
+  readonly #isHeldBack: boolean;
+  readonly #skipped: ReadonlySet<LockPart>;
+  readonly #digests: Digests;
+  readonly #comparedLists = new Map<string, WeakMap<readonly object[], Compared>>();
+  readonly #comparedThings = new WeakMap<object, ComparedThing>();
+  readonly #lastJudged = new Map<string, Judged>();
+  readonly #logged = new Set<string>();
 
-  const judge = (
-    server: string,
-    part: LockPart,
-    name: string,
-    item: unknown,
-  ): Unapproved["why"] | undefined => {
-    const approved = digests.get(server)?.get(part)?.get(name);
+  constructor(lock: Lock, { mode, skip, file }: LockConfig, options: PinsOptions) {
+    this.#options = options;
+    this.#file = file;
+    this.#isHeldBack = mode === "enforce";
+    this.#skipped = new Set<LockPart>(skip);
+    this.#digests = toDigests(lock);
+  }
+
+  /** Compares a list that just came, a slice at a time: 10,000 definitions would hold up all other calls. */
+  async prepare(server: string, part: ListPart, items: readonly object[]): Promise<void> {
+    if (this.#isLeftOut(server, part)) return;
+    for (const [index, item] of items.entries()) {
+      this.#compareThing(server, part, item);
+      // Other work of this process gets its turn.
+      if (index % sliceLength === sliceLength - 1) await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  /** The lists without the things that are held back. The same array for the same array. */
+  admit(server: string, lists: MemberLists): MemberLists {
+    if (!this.#isHeldBack) return lists;
+    const admittedOf = <Part extends ListPart>(part: Part): MemberLists[Part] =>
+      this.#compare(server, part, lists[part]).admitted as MemberLists[Part];
+    const held = (["resources", "templates"] as const).flatMap(
+      (part) => this.#compare(server, part, lists[part]).held,
+    );
+    const admitted = {
+      tools: admittedOf("tools"),
+      prompts: admittedOf("prompts"),
+      resources: admittedOf("resources"),
+      templates: admittedOf("templates"),
+    };
+    return held.length === 0 ? admitted : { ...admitted, withholds: createWithholds(admitted, held) };
+  }
+
+  admitsInstructions(server: string, instructions: string): boolean {
+    return !this.#isHeldBack || this.#judgeInstructions(server, instructions) === undefined;
+  }
+
+  /** How many things of a list are held back. */
+  heldBack(server: string, part: ListPart, items: readonly object[]): number {
+    return this.#compare(server, part, items).held.length;
+  }
+
+  /** Everything of a server that differs from the lock. */
+  unapproved(server: string, lists: MemberLists, instructions: string | undefined): readonly Unapproved[] {
+    const why = this.#judgeInstructions(server, instructions);
+    const ofInstructions = why === undefined ? [] : [toUnapproved("instructions", "", why, this.#isHeldBack)];
+    return [
+      ...ofInstructions,
+      ...parts.flatMap((part) => this.#compare(server, part, lists[part]).unapproved),
+    ];
+  }
+
+  /** Logs what differs, once for each thing. */
+  logUnapproved(server: string, lists: MemberLists, instructions: string | undefined): void {
+    const keyOf = ({ part, name, why }: Unapproved): string => JSON.stringify([server, part, name, why]);
+    const logged = this.#logged;
+    const fresh = this.unapproved(server, lists, instructions).filter((each) => !logged.has(keyOf(each)));
+    if (fresh.length === 0) return;
+    if (logged.size + fresh.length > maxLogged) logged.clear();
+    for (const each of fresh.slice(0, maxLogged)) logged.add(keyOf(each));
+    const named = fresh.slice(0, maxNamed).map(({ part, name, why }) => ({ part, name, why }));
+    const things = fresh.length === 1 ? "1 definition" : `${fresh.length} definitions`;
+    const done = this.#isHeldBack ? "held back until approved" : "used all the same";
+    const text = `${server} has ${things} that the lock has not: ${done}; ${junctor("trust")} shows them`;
+    this.#options.log.warn({ server, lock: this.#file, unapproved: named }, text);
+  }
+
+  #isLeftOut(server: string, part: LockPart): boolean {
+    return this.#options.isExempt(server) || this.#skipped.has(part);
+  }
+
+  #judge(server: string, part: LockPart, name: string, item: unknown): Unapproved["why"] | undefined {
+    const approved = this.#digests.get(server)?.get(part)?.get(name);
     if (approved === undefined) return "new";
-    return approved.includes(digestOf(toJson(part, item))) ? undefined : "changed";
-  };
+    return approved.includes(digestOf(this.#options.toJson(part, item))) ? undefined : "changed";
+  }
 
-  const compareThing = (server: string, part: ListPart, item: object): ComparedThing => {
-    const known = comparedThings.get(item);
-    if (known !== undefined) return known;
-    const name = nameOf(part, item);
-    const { text } = definitionOf(item);
-    const last = lastJudged.get(`${part} ${server}`)?.get(name);
-    // Of a list with a new thing, the others say what they said before.
-    const isKnown = last?.text === text;
-    const why = isKnown ? last.why : judge(server, part, name, item);
-    const plain = isKnown ? last.plain : why === undefined && isHeldBack ? toPlain(item) : item;
-    const compared = { text, why, plain };
-    comparedThings.set(item, compared);
+  #judgeInstructions(server: string, text: string | undefined): Unapproved["why"] | undefined {
+    return text === undefined || this.#isLeftOut(server, "instructions")
+      ? undefined
+      : this.#judge(server, "instructions", "", text);
+  }
+
+  #compare(server: string, part: ListPart, items: readonly object[]): Compared {
+    if (this.#isLeftOut(server, part)) return { admitted: items, unapproved: [], held: [] };
+    let known = this.#comparedLists.get(server);
+    if (known === undefined) this.#comparedLists.set(server, (known = new WeakMap()));
+    let compared = known.get(items);
+    if (compared === undefined) known.set(items, (compared = this.#compareAll(server, part, items)));
     return compared;
-  };
+  }
 
-  const compareAll = (server: string, part: ListPart, items: readonly object[]): Compared => {
+  #compareAll(server: string, part: ListPart, items: readonly object[]): Compared {
     const admitted: object[] = [];
     const unapproved: Unapproved[] = [];
     const held: string[] = [];
     const judged: Judged = new Map();
     for (const item of items) {
       const name = nameOf(part, item);
-      const compared = compareThing(server, part, item);
+      const compared = this.#compareThing(server, part, item);
       const { why, plain } = compared;
       judged.set(name, compared);
       if (why === undefined) admitted.push(plain);
       else {
-        unapproved.push(toUnapproved(part, name, why, isHeldBack));
+        unapproved.push(toUnapproved(part, name, why, this.#isHeldBack));
         held.push(name);
       }
     }
-    lastJudged.set(`${part} ${server}`, judged);
-    if (!isHeldBack) return { admitted: items, unapproved, held: [] };
+    this.#lastJudged.set(`${part} ${server}`, judged);
+    if (!this.#isHeldBack) return { admitted: items, unapproved, held: [] };
     const isSame = items.length === admitted.length && items.every((item, index) => item === admitted[index]);
     return { admitted: isSame ? items : Object.freeze(admitted), unapproved, held };
-  };
+  }
 
-  const compare = (server: string, part: ListPart, items: readonly object[]): Compared => {
-    if (isLeftOut(server, part)) return { admitted: items, unapproved: [], held: [] };
-    let known = comparedLists.get(server);
-    if (known === undefined) comparedLists.set(server, (known = new WeakMap()));
-    let compared = known.get(items);
-    if (compared === undefined) known.set(items, (compared = compareAll(server, part, items)));
+  #compareThing(server: string, part: ListPart, item: object): ComparedThing {
+    const known = this.#comparedThings.get(item);
+    if (known !== undefined) return known;
+    const name = nameOf(part, item);
+    const { text } = definitionOf(item);
+    const last = this.#lastJudged.get(`${part} ${server}`)?.get(name);
+    // Of a list with a new thing, the others say what they said before.
+    const isKnown = last?.text === text;
+    const why = isKnown ? last.why : this.#judge(server, part, name, item);
+    const plain = isKnown ? last.plain : why === undefined && this.#isHeldBack ? toPlain(item) : item;
+    const compared = { text, why, plain };
+    this.#comparedThings.set(item, compared);
     return compared;
-  };
-
-  const judgeInstructions = (server: string, text: string | undefined): Unapproved["why"] | undefined =>
-    text === undefined || isLeftOut(server, "instructions")
-      ? undefined
-      : judge(server, "instructions", "", text);
-
-  const unapprovedOf: Pins["unapproved"] = (server, lists, instructions) => {
-    const why = judgeInstructions(server, instructions);
-    const ofInstructions = why === undefined ? [] : [toUnapproved("instructions", "", why, isHeldBack)];
-    return [...ofInstructions, ...parts.flatMap((part) => compare(server, part, lists[part]).unapproved)];
-  };
-
-  return {
-    prepare: async (server, part, items) => {
-      if (isLeftOut(server, part)) return;
-      for (const [index, item] of items.entries()) {
-        compareThing(server, part, item);
-        // Other work of this process gets its turn.
-        if (index % sliceLength === sliceLength - 1) await new Promise((resolve) => setImmediate(resolve));
-      }
-    },
-    admit: (server, lists) => {
-      if (!isHeldBack) return lists;
-      const admittedOf = <Part extends ListPart>(part: Part): MemberLists[Part] =>
-        compare(server, part, lists[part]).admitted as MemberLists[Part];
-      const { resources, templates } = lists;
-      const held = [compare(server, "resources", resources), compare(server, "templates", templates)].flatMap(
-        (compared) => compared.held,
-      );
-      const admitted = {
-        tools: admittedOf("tools"),
-        prompts: admittedOf("prompts"),
-        resources: admittedOf("resources"),
-        templates: admittedOf("templates"),
-      };
-      return held.length === 0 ? admitted : { ...admitted, withholds: createWithholds(admitted, held) };
-    },
-    admitsInstructions: (server, text) => !isHeldBack || judgeInstructions(server, text) === undefined,
-    heldBack: (server, part, items) => compare(server, part, items).held.length,
-    unapproved: unapprovedOf,
-    look: (server, lists, instructions) => {
-      const fresh = unapprovedOf(server, lists, instructions).filter(
-        ({ part, name, why }) => !logged.has(JSON.stringify([server, part, name, why])),
-      );
-      if (fresh.length === 0) return;
-      if (logged.size + fresh.length > maxLogged) logged.clear();
-      for (const { part, name, why } of fresh.slice(0, maxLogged))
-        logged.add(JSON.stringify([server, part, name, why]));
-      const named = fresh.slice(0, maxNamed).map(({ part, name, why }) => ({ part, name, why }));
-      const things = fresh.length === 1 ? "1 definition" : `${fresh.length} definitions`;
-      const done = isHeldBack ? "held back until approved" : "used all the same";
-      const text = `${server} has ${things} that the lock has not: ${done}; ${junctor("trust")} shows them`;
-      log.warn({ server, lock: file, unapproved: named }, text);
-    },
-  };
+  }
 }
 
 /**

@@ -96,26 +96,7 @@ export function createCallerPolicy(config: GatewayConfig, options: CallerPolicyO
     return name.startsWith(`${server}${separator}`) || (isOwn && namedOwner(name)?.server === server);
   };
   const permissions = toPermissions(config, unnamed, isOf);
-  /** The server that has a tool which would have this name, if a rule of the config did not leave it out. */
-  const withheldBy = (tool: string): ReturnType<OwnerOf> => {
-    for (const each of servers()) {
-      const { config: server } = each;
-      const names = createServerNames(server, naming);
-      const hidden = each
-        .listedFor()
-        .tools.find(
-          ({ name }) => names.tool(name) === undefined && toToolName(server, name, naming) === tool,
-        );
-      if (hidden !== undefined) return { server: server.name, ownName: hidden.name };
-    }
-    return undefined;
-  };
-  /** The server that the prefix of a name belongs to, even if it lists no such tool or is disabled. */
-  const namedOwner = (tool: string): ReturnType<OwnerOf> => {
-    const all = [...config.servers, ...config.disabled];
-    const named = all.find((server) => isNamedFor(server, tool, naming));
-    return named === undefined ? undefined : { server: named.name };
-  };
+  const namedOwner = (tool: string): Owner | undefined => findNamedOwner(config, tool);
   /** Whose credential a call is made with; undefined where the config says of no server that it has one. */
   const credentialOf = (tool: string, context: CallContext): AuditRecord["credential"] => {
     if (credentials.size === 0) return undefined;
@@ -142,7 +123,8 @@ export function createCallerPolicy(config: GatewayConfig, options: CallerPolicyO
         const owner = servers().find(({ config }) => opensMethod(config, name));
         return owner && { server: owner.config.name };
       }
-      if (part === "tools") return view.toolClaims.get(name) ?? withheldBy(name) ?? namedOwner(name);
+      if (part === "tools")
+        return view.toolClaims.get(name) ?? findWithholding(servers(), naming, name) ?? namedOwner(name);
       const owner = view.promptClaims.get(name) ?? view.templateOwner(name) ?? view.resourceOwner(name);
       return owner ?? namedOwner(name);
     },
@@ -168,6 +150,28 @@ export function createCallerPolicy(config: GatewayConfig, options: CallerPolicyO
     },
     reservedFor: createReservations([...config.servers, ...config.disabled], naming),
   };
+}
+
+type Owner = NonNullable<ReturnType<OwnerOf>>;
+
+/** The server that has a tool which would have this name, if a rule of the config did not leave it out. */
+function findWithholding(servers: readonly GatewayServer[], naming: Naming, tool: string): Owner | undefined {
+  for (const each of servers) {
+    const { config: server } = each;
+    const names = createServerNames(server, naming);
+    const hidden = each
+      .listedFor()
+      .tools.find(({ name }) => names.tool(name) === undefined && toToolName(server, name, naming) === tool);
+    if (hidden !== undefined) return { server: server.name, ownName: hidden.name };
+  }
+  return undefined;
+}
+
+/** The server that the prefix of a name belongs to, even if it lists no such tool or is disabled. */
+function findNamedOwner(config: GatewayConfig, tool: string): Owner | undefined {
+  const all = [...config.servers, ...config.disabled];
+  const named = all.find((server) => isNamedFor(server, tool, toNaming(config)));
+  return named === undefined ? undefined : { server: named.name };
 }
 
 /** The callers that must come in anew after an edit of the config; undefined for those without a name. */

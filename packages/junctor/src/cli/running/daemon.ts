@@ -8,12 +8,12 @@ import { createKeptLog, type KeptLog } from "../../admin/index.ts";
 import { askDaemon, compareBuilds, openRunPlace, type RunPlace, userConfig } from "../../attach/index.ts";
 import { parseConfigFile, readConfigText, type GatewayConfig, cacheFolder } from "../../config/index.ts";
 import { runDaemon, variablesOf, Scopes } from "../../daemon/index.ts";
-import { startGateway, type RunningGateway } from "../../gateway/index.ts";
+import { type RunningGateway, startGateway, type StartOptions } from "../../gateway/index.ts";
 import { SharedUpstreams } from "../../servers/index.ts";
 import { checkPlaces } from "../config/index.ts";
 import { readVersion } from "../index.ts";
 import { openLogins, readSecrets } from "../login/index.ts";
-import { FollowedScopes, createFileLog, listenForReload, observe } from "../serve/index.ts";
+import { FollowedScopes, createFileLog, listenForReload, Observed } from "../serve/index.ts";
 import { describeError, type Run, untilSignal, UsageError } from "../terminal/index.ts";
 import { restartDaemon, showDaemon, stopDaemon } from "./daemon-control.ts";
 import { daemonLogOf, showDaemonLog } from "./daemon-log.ts";
@@ -77,42 +77,22 @@ async function serveFronts(served: ServedConfig): Promise<void> {
   const asked = createDeferred<void>();
   await using shared = new SharedUpstreams(clock);
   const followed = new FollowedScopes(file, text);
-  const memoryFolder = join(cacheFolder(), "lists");
   const scopes: Scopes = new Scopes({
     file,
     text: () => followed.text,
     clock,
     idleMs: config.daemon.idleMs,
     open: async (resolved, parse) => {
-      const startsWhen = claimed.promise;
-      // Several gateways of one process would write the same files.
-      const observedConfig = { ...resolved, accessLog: undefined, traces: undefined };
-      const observed = observe({ config: observedConfig, transport: "daemon", log, file });
-      const gateway = await startGateway(resolved, {
+      const { gateway, observed } = await startObserved(resolved, {
         file,
-        unnamed: "trusted",
         log,
         seal,
-        startsWhen,
-        memoryFolder,
+        startsWhen: claimed.promise,
+        memoryFolder: join(cacheFolder(), "lists"),
         shared,
-        logins: openLogins(),
-        observer: observed.telemetry?.observer,
-        onServer: observed.onServer,
-      }).catch(async (error: unknown) => {
-        await observed[Symbol.asyncDispose]();
-        throw error;
       });
-      const unfollow = followed.follow({
-        file,
-        config: resolved,
-        isTrusted,
-        choice: "safe",
-        gateway,
-        host: "127.0.0.1",
-        log,
-        parse,
-      });
+      const follows = { file, config: resolved, isTrusted, gateway, log, parse } as const;
+      const unfollow = followed.follow({ ...follows, choice: "safe", host: "127.0.0.1" });
       const shown = await observed
         .show({
           gateway: withRestart(gateway, scopes),
@@ -151,6 +131,30 @@ async function serveFronts(served: ServedConfig): Promise<void> {
     stopped,
     onClaimed: claimed.resolve,
   });
+}
+
+/** Starts the gateway of some fronts, and begins to observe it. */
+async function startObserved(
+  config: GatewayConfig,
+  options: StartOptions & { readonly file: string; readonly log: KeptLog },
+): Promise<{ readonly gateway: RunningGateway; readonly observed: Observed }> {
+  const { file, log } = options;
+  // Several gateways of one process would write the same files.
+  const observedConfig = { ...config, accessLog: undefined, traces: undefined };
+  const observed = new Observed({ config: observedConfig, transport: "daemon", log, file });
+  try {
+    const gateway = await startGateway(config, {
+      ...options,
+      unnamed: "trusted",
+      logins: openLogins(),
+      observer: observed.telemetry?.observer,
+      onServer: observed.onServer,
+    });
+    return { gateway, observed };
+  } catch (error) {
+    await observed[Symbol.asyncDispose]();
+    throw error;
+  }
 }
 
 /** The page of one gateway restarts a server for all clients of the daemon, as `junctor restart` does. */

@@ -3,4 +3,4 @@ export { FollowedScopes } from "./followed-scopes.ts";
 export { describeChange, diffDefinitions, showUnseen } from "./lock-diff.ts";
 export { createFileLog, createLog, isAtLeast, toReadable } from "./log.ts";
 export { findGateways, listenForReload, takeEdit, type WaitingGateway } from "./reload-socket.ts";
-export { observe } from "./serve-admin.ts";
+export { Observed } from "./serve-admin.ts";

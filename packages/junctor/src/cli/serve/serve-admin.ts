@@ -53,17 +53,6 @@ export interface WorkerPlace {
   readonly heldFd: number;
 }
 
-/** What `junctor serve` observes of its gateway, and shows of it. Disposing it closes the admin API. */
-export interface Observed extends AsyncDisposable {
-  /** Undefined when nothing is observed. */
-  readonly telemetry: Telemetry | undefined;
-  readonly onServer: OnServer;
-  /** Counts requests that were refused before they were served. */
-  readonly onRefused: ListenHttpOptions["onRefused"];
-  /** Opens the admin API, unless the config says that there is none. */
-  show(parts: ShownParts): Promise<ShownAdmin | undefined>;
-}
-
 interface ShownParts {
   readonly gateway: RunningGateway;
   readonly edits: EditedConfig | undefined;
@@ -108,96 +97,126 @@ const adminPlace = {
 };
 const pageFolder = fileURLToPath(new URL("../page", import.meta.url));
 
-/** Begins to observe: before the gateway starts, so that nothing is missed. */
-export function observe({ config, transport, log, file, worker }: ObservedOptions): Observed {
-  const isShown = config.admin !== false;
-  const accessLog = openAccessLog(config.accessLog, log);
-  const spans = openSpans(readTraceSettings(config.traces, process.env), log);
-  // A process that ends in another way than by a signal writes its last lines too.
-  const flush = (): void => accessLog?.[Symbol.dispose]();
-  if (accessLog !== undefined) process.once("exit", flush);
-  const starts = new Map<string, number>();
-  let admin: AdminListener | undefined;
-  let gateway: RunningGateway | undefined;
-  const records = (server: string): boolean => gateway?.controls.isRecorded(server) === true;
-  const telemetry =
-    isShown || accessLog !== undefined || spans !== undefined
-      ? createTelemetry({
-          tracer: spans && {
-            ...spans,
-            toDate: (reading) => systemClock.date() - (performance.now() - reading),
-            peerOf: (server) => toPeer(gateway, server),
-          },
-          transport: transport === "daemon" ? "stdio" : transport,
-          isShown,
-          accessLog,
-          records,
-          redact: (json) => gateway?.controls.redact(json) ?? "null",
-        })
-      : undefined;
-  return {
-    telemetry,
-    onServer: (server, health) => {
-      if (health?.kind === "starting") starts.set(server, (starts.get(server) ?? 0) + 1);
-      admin?.serverChanged(server);
-    },
-    onRefused: telemetry && ((status, code, caller) => telemetry.refused(reasons[status] ?? code, caller)),
-    show: async (parts) => {
-      gateway = parts.gateway;
-      if (telemetry === undefined || !isShown) return undefined;
-      let isReady = false;
-      let isDraining = false;
-      void parts.gateway.ready.then(() => {
-        isReady = true;
-      });
-      const isOwnKey = typeof config.admin === "object" && config.admin.key !== undefined;
-      const key = isOwnKey ? undefined : (worker?.adminKey ?? newAdminKey());
-      const source: AdminSource = {
-        gateway: parts.gateway,
-        telemetry,
-        log,
-        clock: systemClock,
-        version: readVersion(),
-        file: file && resolve(file),
-        worker,
-        hasKeys: () => parts.gateway.controls.needsProof(),
-        http: () => parts.http,
-        edits: parts.edits,
-        warnings: () => config.warnings,
-        advise: (status) => adviseOnStatus(parts.gateway, status),
-        restarts: (server) => Math.max(0, (starts.get(server) ?? 0) - 1),
-        isReady: () => isReady,
-        // The MCP listener also drains when the process is asked to stop.
-        isDraining: () => isDraining || parts.http?.inspect().isDraining === true,
-        drain: () => {
-          isDraining = true;
-          parts.drain();
-        },
-        stop: parts.stop,
-      };
-      const tcp = toAddress(config, transport, { key, number: worker?.number });
-      const listening = listenAdmin({
-        source,
-        tcp,
-        // The daemon is asked on its own socket.
-        socket: process.platform === "win32" || transport === "daemon" ? undefined : adminSocket(process.pid),
-        pageFolder,
-        toPage: (url) => toPageUrl(url, key),
-        onWarning: (text, error) =>
-          log.warn(error === undefined ? {} : { error: describeError(error) }, text),
-      });
-      const opened = await (tcp === undefined ? listening : withAdvice({ ...tcp, ...adminPlace }, listening));
-      admin = opened;
-      return { url: opened.url, key, page: opened.hasPage ? toPageUrl(opened.url, key) : undefined };
-    },
-    [Symbol.asyncDispose]: async () => {
-      telemetry?.[Symbol.dispose]();
-      flush();
-      process.off("exit", flush);
-      await spans?.sink[Symbol.asyncDispose]();
-      await admin?.[Symbol.asyncDispose]();
-    },
+/**
+ * What `junctor serve` observes of its gateway, and shows of it. Made before the gateway starts, so that nothing is missed. Disposing
+ * it closes the admin API.
+ */
+export class Observed implements AsyncDisposable {
+  readonly #options: ObservedOptions;
+  readonly #accessLog: AccessLog | undefined;
+  readonly #spans: Spans | undefined;
+  /** How often each server was started. */
+  readonly #starts = new Map<string, number>();
+  #gateway: RunningGateway | undefined;
+  #admin: AdminListener | undefined;
+  /** Undefined when nothing is observed. */
+  readonly telemetry: Telemetry | undefined;
+
+  constructor(options: ObservedOptions) {
+    const { config, log } = options;
+    this.#options = options;
+    this.#accessLog = openAccessLog(config.accessLog, log);
+    this.#spans = openSpans(readTraceSettings(config.traces, process.env), log);
+    // A process that ends in another way than by a signal writes its last lines too.
+    if (this.#accessLog !== undefined) process.once("exit", this.#flush);
+    this.telemetry = this.#createTelemetry();
+  }
+
+  readonly onServer: OnServer = (server, health) => {
+    if (health?.kind === "starting") this.#starts.set(server, (this.#starts.get(server) ?? 0) + 1);
+    this.#admin?.serverChanged(server);
   };
+
+  /** Counts requests that were refused before they were served. */
+  get onRefused(): ListenHttpOptions["onRefused"] {
+    const { telemetry } = this;
+    return telemetry && ((status, code, caller) => telemetry.refused(reasons[status] ?? code, caller));
+  }
+
+  /** Opens the admin API, unless the config says that there is none. */
+  async show(parts: ShownParts): Promise<ShownAdmin | undefined> {
+    const { config, transport, log, worker } = this.#options;
+    this.#gateway = parts.gateway;
+    if (this.telemetry === undefined || config.admin === false) return undefined;
+    const isOwnKey = config.admin?.key !== undefined;
+    const key = isOwnKey ? undefined : (worker?.adminKey ?? newAdminKey());
+    const tcp = toAddress(config, transport, { key, number: worker?.number });
+    const listening = listenAdmin({
+      source: this.#createSource(parts, this.telemetry),
+      tcp,
+      // The daemon is asked on its own socket.
+      socket: process.platform === "win32" || transport === "daemon" ? undefined : adminSocket(process.pid),
+      pageFolder,
+      toPage: (url) => toPageUrl(url, key),
+      onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),
+    });
+    const admin = await (tcp === undefined ? listening : withAdvice({ ...tcp, ...adminPlace }, listening));
+    this.#admin = admin;
+    return { url: admin.url, key, page: admin.hasPage ? toPageUrl(admin.url, key) : undefined };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.telemetry?.[Symbol.dispose]();
+    this.#flush();
+    process.off("exit", this.#flush);
+    await this.#spans?.sink[Symbol.asyncDispose]();
+    await this.#admin?.[Symbol.asyncDispose]();
+  }
+
+  readonly #flush = (): void => this.#accessLog?.[Symbol.dispose]();
+
+  #createTelemetry(): Telemetry | undefined {
+    const { config, transport } = this.#options;
+    const isShown = config.admin !== false;
+    const accessLog = this.#accessLog;
+    const spans = this.#spans;
+    if (!isShown && accessLog === undefined && spans === undefined) return undefined;
+    return createTelemetry({
+      tracer: spans && {
+        ...spans,
+        toDate: (reading) => systemClock.date() - (performance.now() - reading),
+        peerOf: (server) => toPeer(this.#gateway, server),
+      },
+      transport: transport === "daemon" ? "stdio" : transport,
+      isShown,
+      accessLog,
+      records: (server) => this.#gateway?.controls.isRecorded(server) === true,
+      redact: (json) => this.#gateway?.controls.redact(json) ?? "null",
+    });
+  }
+
+  /** What the admin API shows and does. */
+  #createSource({ gateway, http, edits, drain, stop }: ShownParts, telemetry: Telemetry): AdminSource {
+    const { config, log, file, worker } = this.#options;
+    let isReady = false;
+    let isDraining = false;
+    void gateway.ready.then(() => {
+      isReady = true;
+    });
+    return {
+      gateway,
+      telemetry,
+      log,
+      clock: systemClock,
+      version: readVersion(),
+      file: file && resolve(file),
+      worker,
+      hasKeys: () => gateway.controls.needsProof(),
+      http: () => http,
+      edits,
+      warnings: () => config.warnings,
+      advise: (status) => adviseOnStatus(gateway, status),
+      restarts: (server) => Math.max(0, (this.#starts.get(server) ?? 0) - 1),
+      isReady: () => isReady,
+      // The MCP listener also drains when the process is asked to stop.
+      isDraining: () => isDraining || http?.inspect().isDraining === true,
+      drain: () => {
+        isDraining = true;
+        drain();
+      },
+      stop,
+    };
+  }
 }
 
 type AdminTcp = NonNullable<Parameters<typeof listenAdmin>[0]["tcp"]>;

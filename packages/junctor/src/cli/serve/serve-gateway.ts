@@ -13,7 +13,7 @@ import { readVersion } from "../index.ts";
 import { openLogins } from "../login/index.ts";
 import { describeError, withAdvice } from "../terminal/index.ts";
 import { createDemoRegistry } from "./demo.ts";
-import { type Observed, observe, type WorkerPlace } from "./serve-admin.ts";
+import { Observed, type WorkerPlace } from "./serve-admin.ts";
 import { drainReplica, openReplica } from "./serve-cluster.ts";
 import type { ServePlan } from "./serve-plan.ts";
 
@@ -65,7 +65,7 @@ export async function serveGateway(plan: ServePlan, surroundings: Surroundings):
   process.on("unhandledRejection", (reason) =>
     log.error({ error: describeError(reason) }, "unhandled rejection"),
   );
-  await using observed = observe({ config, transport, log, file, worker });
+  await using observed = new Observed({ config, transport, log, file, worker });
   const claimed = createDeferred<void>();
   await using gateway = await startGateway(config, {
     ...local,

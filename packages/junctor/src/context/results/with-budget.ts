@@ -83,19 +83,17 @@ const readResult: Tool = {
  */
 export function withBudget(inner: Provider, options: BudgetOptions): Provider {
   assertKnownKeys("withBudget", options, optionKeys);
-  const { kept = new KeptResults(), own: wrap = (tools: Provider) => tools, elsewhere } = options;
+  const { kept = new KeptResults(), own: wrap = (tools: Provider) => tools, elsewhere, profile } = options;
   const capOf = toCapOf(options.maxResultTokens);
-  const ownerOf = ({ caller }: CallContext): string =>
-    JSON.stringify([caller ?? null, options.profile ?? null]);
-  const open = (id: string, context: CallContext): KeptResult | undefined =>
-    kept.open(toOwnId(id, elsewhere), ownerOf(context));
-  const read = <T extends object>(context: CallContext, work: () => T): T =>
-    readFor(kept, ownerOf(context), work);
-  const reader = createReader({ open, read, maxBytes: toCharacters(capOf(readResultName) ?? usualTokens) });
+  const ownerOf = ({ caller }: CallContext): string => JSON.stringify([caller ?? null, profile ?? null]);
+  const reader = createReader({
+    open: (id, context) => kept.open(toOwnId(id, elsewhere), ownerOf(context)),
+    read: (context, work) => readFor(kept, ownerOf(context), work),
+    maxBytes: toCharacters(capOf(readResultName) ?? usualTokens),
+  });
   // The replica that took the call has applied the middleware.
-  elsewhere?.serve(options.profile, reader);
-  const reading = elsewhere === undefined ? reader : withElsewhere(reader, elsewhere, options.profile);
-  const own = wrap(reading);
+  elsewhere?.serve(profile, reader);
+  const own = wrap(elsewhere === undefined ? reader : withElsewhere(reader, elsewhere, profile));
 
   const withoutOutput = (tool: Tool): Tool =>
     tool.outputSchema === undefined || capOf(tool.name) === undefined

@@ -70,120 +70,170 @@ const deferring = /^(?:claude-code|codex|visual studio code|openai)/i;
  */
 export function withSearch(inner: Provider, options: SearchOptions = {}): Provider {
   assertKnownKeys("withSearch", options, optionKeys);
-  const { tools: mode = "search", budget = usualBudget, pin = [], serverOf = ownerOrNone } = options;
-  const { trustsHints = () => false, own: wrap = (tools: Provider) => tools } = options;
-  const { hasReadTool = () => options.trustsHints !== undefined } = options;
-  const index = new ToolIndex(serverOf);
-  const surfaces = new Surfaces(pin);
-  const surfaced: ReadonlySet<string> = new Set([...Object.values(surfaceNames), ...pin]);
-
-  const isOverBudget = createMeter(budget);
-  const isSearched = (listing: Listing<Tool>, context: CallContext): boolean =>
-    mode === "search" || (!deferring.test(context.clientInfo?.name ?? "") && isOverBudget(listing));
-  const listTools = (context: CallContext): Awaitable<Listing<Tool>> => settled(inner.list("tools", context));
-  const search = async (context: CallContext): Promise<IndexedList> =>
-    index.of((await listTools(context)).items, context);
-  const surfaceFor = (listing: Listing<Tool>, context: CallContext): Listing<Tool> => {
-    const servers = options.serversFor?.(context) ?? [
-      ...new Set(listing.items.map((tool) => serverOf(tool, context).server)),
-    ];
-    return surfaces.of(listing, servers, hasReadTool());
-  };
-  const listSurface = (context: CallContext): Awaitable<Listing<Tool>> =>
-    andThen(listTools(context), (listing) => surfaceFor(listing, context));
-
-  const finder: Provider = {
-    list: (part, context) =>
-      part === "tools" ? (listSurface(context) as Awaitable<Listing<never>>) : emptyListing,
-    call: async ({ name, arguments: args }, context) =>
-      name === surfaceNames.search
-        ? answerSearch(await search(context), args.value)
-        : answerDescribe(await search(context), args.value),
-    offers: () => ({ serves: (method) => method === "tools/list" || method === "tools/call" }),
-  };
-  const own = wrap(finder);
-
-  const assertReads = async (name: string, context: CallContext): Promise<void> => {
-    const indexed = await search(context);
-    const tool = indexed.byName.get(name);
-    if (tool === undefined) throw refused(unknownTool(name, indexed));
-    if (tool.annotations?.readOnlyHint !== true || !trustsHints(serverOf(tool, context).server))
-      throw refused(`${name} is not known to only read. Call it by ${surfaceNames.call}.`);
-  };
-  /** What a tool takes now; undefined where there is none of that name. */
-  const signature = async (name: string, context: CallContext): Promise<string | undefined> => {
-    const tool = (await listTools(context)).get(name);
-    return tool && `${name}(${parametersOf(tool, maxSignature)})`;
-  };
-  /** The text for a model that named no tool, or whose arguments were refused. */
-  const explain = async (error: unknown, name: string, context: CallContext): Promise<unknown> => {
-    const isUnknown = error instanceof NotFoundError && error.what === "tool" && error.id === name;
-    if (isUnknown) return refused(unknownTool(name, await search(context)));
-    const isRefused =
-      (error instanceof RpcError && error.rpcCode === -32602) ||
-      (error instanceof ToolError && error.code === "tool.invalid_arguments");
-    if (!isRefused) return error;
-    const text = await signature(name, context);
-    return text === undefined ? error : refused(`${error.message}\n${text}`);
-  };
-  const callFound = async (operation: Operation, context: CallContext): Promise<Outcome> => {
-    const found = unwrap(operation);
-    if (operation.name === surfaceNames.read) await assertReads(found.name, context);
-    try {
-      const outcome = withTool(await inner.call(found, context), found.name);
-      return isRefusal(outcome) ? withSignature(outcome, await signature(found.name, context)) : outcome;
-    } catch (error) {
-      throw await explain(error, found.name, context);
-    }
-  };
-  const isCalling = ({ part, name }: Target): boolean =>
-    part === "tools" && (name === surfaceNames.read || name === surfaceNames.call);
-
+  const tools = new SearchedTools(inner, options);
   return {
     ...inner,
     list: (part, context) =>
-      andThen(settled(inner.list(part, context)), (given) => {
-        if (part !== "tools") return given;
-        const listing = given as Listing<Tool>;
-        if (!isSearched(listing, context)) return given;
-        void index.of(listing.items, context).catch(() => {}); // The search that needs it fails, and says why.
-        return surfaceFor(listing, context) as typeof given;
-      }),
+      andThen(settled(inner.list(part, context)), (given) =>
+        part === "tools" ? (tools.show(given as Listing<Tool>, context) as typeof given) : given,
+      ),
     find: (part, name, context) => {
-      if (part !== "tools" || !surfaced.has(name)) return findIn(inner, part, name, context);
-      return andThen(listSurface(context), (surface) => {
+      if (part !== "tools" || !tools.mayShow(name)) return findIn(inner, part, name, context);
+      return andThen(tools.listSurface(context), (surface) => {
         const item = surface.get(name);
         return item === undefined ? findIn(inner, part, name, context) : { key: name, item: item as never };
       });
     },
-    call: (operation, context) => {
-      const { method, name } = operation;
-      if (isCalling(operation))
-        return method === "tools/call"
-          ? callFound(operation, context)
-          : atTool(operation, (found) =>
-              andThen(settled(inner.call(found, context)), (outcome) => withTool(outcome, found.name)),
-            );
-      const isOwn =
-        method === "tools/call" && (name === surfaceNames.search || name === surfaceNames.describe);
-      return isOwn ? own.call(operation, context) : inner.call(operation, context);
-    },
+    call: (operation, context) => tools.call(operation, context),
     ...(inner.watch === undefined
       ? {}
       : {
           watch: (target, context, listener) =>
-            isCalling(target)
+            isOfCalling(target)
               ? atTool(target, (found) => watchTask(inner, found, context, listener))
               : (inner.watch?.(target, context, listener) ?? (() => {})),
         }),
     // The tools of the search stay the same while servers come and go, and with them the prompt that a model has cached.
     onChange: (listener) =>
       inner.onChange?.((change) => {
-        const isHidden =
-          mode === "search" && pin.length === 0 && change.part === "tools" && change.origin !== undefined;
+        const isHidden = tools.isSteady && change.part === "tools" && change.origin !== undefined;
         if (!isHidden) listener(change);
       }) ?? (() => {}),
   };
+}
+
+/** The tools of a provider behind a search: what a caller is shown of them, and how it calls what it found. */
+class SearchedTools {
+  readonly #inner: Provider;
+  readonly #options: SearchOptions;
+  readonly #serverOf: ServerOf;
+  readonly #hasReadTool: () => boolean;
+  readonly #index: ToolIndex;
+  readonly #surfaces: Surfaces;
+  readonly #surfaced: ReadonlySet<string>;
+  readonly #isOverBudget: (listing: Listing<Tool>) => boolean;
+  /** `search_tools` and `describe_tools`, with what the options wrap around them. */
+  readonly #own: Provider;
+  /** Whether the list stays the same whatever tools there are. */
+  readonly isSteady: boolean;
+
+  constructor(inner: Provider, options: SearchOptions) {
+    const { tools = "search", budget = usualBudget, pin = [], serverOf = ownerOrNone, own } = options;
+    this.#inner = inner;
+    this.#options = options;
+    this.#serverOf = serverOf;
+    this.#hasReadTool = options.hasReadTool ?? (() => options.trustsHints !== undefined);
+    this.#index = new ToolIndex(serverOf);
+    this.#surfaces = new Surfaces(pin);
+    this.#surfaced = new Set([...Object.values(surfaceNames), ...pin]);
+    this.#isOverBudget = createMeter(budget);
+    this.#own = own === undefined ? this.#createFinder() : own(this.#createFinder());
+    this.isSteady = tools === "search" && pin.length === 0;
+  }
+
+  /** Whether a tool of this name may be in the list of the search. */
+  mayShow(name: string): boolean {
+    return this.#surfaced.has(name);
+  }
+
+  /** The list of the search, or where none is needed, the list as it is. */
+  show(listing: Listing<Tool>, context: CallContext): Listing<Tool> {
+    if (!this.#isSearched(listing, context)) return listing;
+    void this.#index.of(listing.items, context).catch(() => {}); // The search that needs it fails, and says why.
+    return this.#surfaceFor(listing, context);
+  }
+
+  listSurface(context: CallContext): Awaitable<Listing<Tool>> {
+    return andThen(this.#list(context), (listing) => this.#surfaceFor(listing, context));
+  }
+
+  call(operation: Operation, context: CallContext): Awaitable<Outcome> {
+    const { method, name } = operation;
+    if (isOfCalling(operation))
+      return method === "tools/call"
+        ? this.#callFound(operation, context)
+        : atTool(operation, (found) =>
+            andThen(settled(this.#inner.call(found, context)), (outcome) => withTool(outcome, found.name)),
+          );
+    const isOwn = method === "tools/call" && (name === surfaceNames.search || name === surfaceNames.describe);
+    return (isOwn ? this.#own : this.#inner).call(operation, context);
+  }
+
+  #createFinder(): Provider {
+    return {
+      list: (part, context) =>
+        part === "tools" ? (this.listSurface(context) as Awaitable<Listing<never>>) : emptyListing,
+      call: async ({ name, arguments: args }, context) =>
+        name === surfaceNames.search
+          ? answerSearch(await this.#search(context), args.value)
+          : answerDescribe(await this.#search(context), args.value),
+      offers: () => ({ serves: (method) => method === "tools/list" || method === "tools/call" }),
+    };
+  }
+
+  #isSearched(listing: Listing<Tool>, context: CallContext): boolean {
+    if (this.#options.tools !== "auto") return true;
+    return !deferring.test(context.clientInfo?.name ?? "") && this.#isOverBudget(listing);
+  }
+
+  #list(context: CallContext): Awaitable<Listing<Tool>> {
+    return settled(this.#inner.list("tools", context));
+  }
+
+  async #search(context: CallContext): Promise<IndexedList> {
+    return this.#index.of((await this.#list(context)).items, context);
+  }
+
+  #surfaceFor(listing: Listing<Tool>, context: CallContext): Listing<Tool> {
+    const servers = this.#options.serversFor?.(context) ?? [
+      ...new Set(listing.items.map((tool) => this.#serverOf(tool, context).server)),
+    ];
+    return this.#surfaces.of(listing, servers, this.#hasReadTool());
+  }
+
+  async #callFound(operation: Operation, context: CallContext): Promise<Outcome> {
+    const found = unwrap(operation);
+    if (operation.name === surfaceNames.read) await this.#assertReads(found.name, context);
+    try {
+      const outcome = withTool(await this.#inner.call(found, context), found.name);
+      if (!isRefusal(outcome)) return outcome;
+      return withSignature(outcome, await this.#signature(found.name, context));
+    } catch (error) {
+      throw await this.#explain(error, found.name, context);
+    }
+  }
+
+  async #assertReads(name: string, context: CallContext): Promise<void> {
+    const indexed = await this.#search(context);
+    const tool = indexed.byName.get(name);
+    if (tool === undefined) throw refused(unknownTool(name, indexed));
+    const { server } = this.#serverOf(tool, context);
+    if (tool.annotations?.readOnlyHint !== true || this.#options.trustsHints?.(server) !== true)
+      throw refused(`${name} is not known to only read. Call it by ${surfaceNames.call}.`);
+  }
+
+  /** What a tool takes now; undefined where there is none of that name. */
+  async #signature(name: string, context: CallContext): Promise<string | undefined> {
+    const tool = (await this.#list(context)).get(name);
+    return tool && `${name}(${parametersOf(tool, maxSignature)})`;
+  }
+
+  /** The text for a model that named no tool, or whose arguments were refused. */
+  async #explain(error: unknown, name: string, context: CallContext): Promise<unknown> {
+    const isUnknown = error instanceof NotFoundError && error.what === "tool" && error.id === name;
+    if (isUnknown) return refused(unknownTool(name, await this.#search(context)));
+    const isRefused =
+      (error instanceof RpcError && error.rpcCode === -32602) ||
+      (error instanceof ToolError && error.code === "tool.invalid_arguments");
+    if (!isRefused) return error;
+    const text = await this.#signature(name, context);
+    return text === undefined ? error : refused(`${error.message}\n${text}`);
+  }
+}
+
+/** Whether something is for one of the tools that call others, or for a task that such a call became. */
+function isOfCalling({ part, name }: Target): boolean {
+  return part === "tools" && (name === surfaceNames.read || name === surfaceNames.call);
 }
 
 /** The lists that a search shows, one for each list of the provider and each set of servers. */

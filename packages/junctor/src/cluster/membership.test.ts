@@ -1,7 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
-import { type JoinOptions, joinCluster } from "./join-cluster.ts";
-import type { HeldLease, Membership } from "./membership.ts";
+import { type HeldLease, joinCluster, type JoinOptions, type Membership } from "./membership.ts";
 import { createMemoryClusterStore } from "./memory-store.ts";
 import type { ClusterStore } from "./store.ts";
 
