@@ -1,6 +1,6 @@
 /** What the gateway needs of this package beyond its public names. No promise is made about these to anybody else. */
 
-export { describeCommand, guardVariable, toChildEnv } from "./child/index.ts";
+export { describeCommand, guardVariable, killTree, startChild, toChildEnv } from "./child/index.ts";
 export { QuestionHabits, followTask, newAsks } from "./client/index.ts";
 export {
   beginIdentity,

@@ -95,7 +95,7 @@ function reportServer(
   return {
     ...status,
     ...defined({
-      kind: facts === undefined ? undefined : facts.isLocal ? "local" : facts.config.launch.kind,
+      kind: facts === undefined ? undefined : toKind(facts),
       start: facts?.config.start,
       sharing: facts?.config.sharing,
       inFlight: facts?.inFlight,
@@ -107,6 +107,10 @@ function reportServer(
       recent: chart && { rate: chart.rate, p50Ms: chart.p50Ms, stepMs: 10_000 },
     }),
   };
+}
+
+function toKind({ isLocal, config: { launch } }: ServerFacts): ServerReport["kind"] {
+  return isLocal || (launch.kind !== "command" && launch.kind !== "http") ? "local" : launch.kind;
 }
 
 /** The date of a reading of the clock. */

@@ -50,7 +50,8 @@ function describe(entry: WrittenFields): string {
   const { command, args, cwd, envFile, env, headers } = entry;
   const given: readonly unknown[] = Array.isArray(args) ? args : args === undefined ? [] : [args];
   const words = [command, ...given];
-  const launch = command === undefined ? urlKeys.flatMap((key) => entry[key] ?? []) : words;
+  const urls = urlKeys.flatMap((key) => entry[key] ?? []);
+  const launch = command !== undefined ? words : urls.length > 0 ? urls : commandsOf(entry);
   const notes = [
     cwd === undefined ? "" : `in ${toWord(cwd)}`,
     envFile === undefined ? "" : `reads ${toWord(envFile)}`,
@@ -58,6 +59,15 @@ function describe(entry: WrittenFields): string {
     toNames("sends", headers),
   ].filter((note) => note !== "");
   return [launch.map(toWord).join(" "), ...notes.map((note) => `(${note})`)].join(" ");
+}
+
+/** The words of commands that are tools. */
+function commandsOf({ tools }: WrittenFields): readonly unknown[] {
+  return Object.values(toFields(tools)).flatMap((tool, index) => {
+    const { run } = toFields(tool);
+    const words: readonly unknown[] = Array.isArray(run) ? run.flat() : [run];
+    return index === 0 ? words : [";", ...words];
+  });
 }
 
 function toNames(verb: string, values: unknown): string {

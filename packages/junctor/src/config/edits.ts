@@ -4,7 +4,7 @@ import { junctor } from "../invocation/index.ts";
 import { allSecrets, createHide, hideInData, joinSecrets } from "../log/index.ts";
 import { isOpen } from "./config-access.ts";
 import type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
-import { launchRows } from "./entry-rows.ts";
+import { launchRows, outlineOf } from "./entry-rows.ts";
 import { gatewayRows } from "./gateway-rows.ts";
 import { narrowRows } from "./narrow.ts";
 import type { Effect, Rows } from "./rows.ts";
@@ -136,13 +136,17 @@ function listChanged(now: object, before: object): readonly string[] {
 /** What would run or be reached, with the names of its variables or headers, whose values are not for the log. */
 function describeLaunch({ launch }: Pick<ServerConfig, "launch">): string {
   const isHttp = launch.kind === "http";
-  const names = Object.keys(isHttp ? launch.headers : launch.env).join(", ");
+  const { words, names: all } = outlineOf(launch);
+  const names = all.join(", ");
   const notes = [
     isHttp || launch.cwd === undefined ? "" : ` (in ${describeCommand({ command: launch.cwd })})`,
     isHttp || launch.envFile === undefined ? "" : ` (reads ${describeCommand({ command: launch.envFile })})`,
     names === "" ? "" : ` (${isHttp ? "sends" : "sets"} ${names})`,
   ].join("");
-  return `${isHttp ? launch.url : describeCommand({ command: launch.command, args: launch.args })}${notes}`;
+  const text = words.map(([command = "", ...args]) =>
+    isHttp ? command : describeCommand({ command, args }),
+  );
+  return `${text.join("; ")}${notes}`;
 }
 
 /** Where callers come with tokens or certificates only, the first key is a new way in. */

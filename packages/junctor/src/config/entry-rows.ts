@@ -16,6 +16,7 @@ import {
   text,
   type Type,
 } from "./rows.ts";
+import { type CommandTool, commands } from "./source-rows.ts";
 import {
   type ConfigObject,
   type ConfigValue,
@@ -33,22 +34,33 @@ import {
 
 /** How one MCP server is reached. */
 export type ServerLaunch =
-  | {
+  | (Surroundings & {
       readonly kind: "command";
       readonly command: string;
       readonly args: readonly string[];
-      readonly env: { readonly [name: string]: string };
-      readonly cwd: string | undefined;
-      /** The absolute path of the file with more variables, which are in `env` too. */
-      readonly envFile?: string;
-    }
+    })
   | {
       readonly kind: "http";
       readonly url: string;
       readonly headers: { readonly [name: string]: string };
       /** `sse`: HTTP+SSE of 2024-11-05 and nothing else. */
       readonly transport: "auto" | "sse";
-    };
+    }
+  | SourceLaunch;
+
+/** A server in our own process, made of something that is no server. */
+export type SourceLaunch = Surroundings & {
+  readonly kind: "commands";
+  readonly tools: readonly CommandTool[];
+};
+
+/** What a program of this machine runs in. */
+interface Surroundings {
+  readonly env: { readonly [name: string]: string };
+  readonly cwd: string | undefined;
+  /** The absolute path of the file with more variables, which are in `env` too. */
+  readonly envFile?: string;
+}
 
 /** Which tools of a server another client's file leaves, by their exact names. */
 interface EntryTools {
@@ -156,7 +168,11 @@ export const entryRows = {
   enabledTools: row({ ...onlyNames, doc: alias("includeTools") }),
   enabled_tools: row({ ...onlyNames, doc: alias("includeTools") }),
   allowedTools: row({ ...onlyNames, doc: alias("includeTools") }),
-  tools: row({ ...onlyNames, doc: alias("includeTools") }),
+  tools: row({
+    ...onlyNames,
+    type: { ...anything, schema: { anyOf: [commands.schema, { type: "array" }] } },
+    doc: "[commands of this machine](#commands-as-tools), by the names of their tools; a list is another name of `includeTools`",
+  }),
   disabledTools: row({ ...withoutNames, doc: "the exact names of tools that are not" }),
   excludeTools: row({ ...withoutNames, doc: alias("disabledTools") }),
   disabled_tools: row({ ...withoutNames, doc: alias("disabledTools") }),
@@ -186,7 +202,7 @@ export const entrySchema: JsonSchema = {
     properties: Object.fromEntries(
       Object.entries(entryRows as Rows).map(([key, { type }]) => [key, type.schema]),
     ),
-    anyOf: ["command", "url", "serverUrl", "httpUrl"].map((key) => ({ required: [key] })),
+    anyOf: ["command", "url", "serverUrl", "httpUrl", "tools"].map((key) => ({ required: [key] })),
   },
 };
 
@@ -250,12 +266,29 @@ function describeUnset(unset: readonly Unset[]): string {
 
 function readLaunch(entry: ConfigObject): ServerLaunch | undefined {
   const misspelt = checkEntryKeys(entry);
+  if (isOfCommands(entry)) return readCommands(entry);
   const found = readWay(entry, misspelt);
   if (found !== undefined) return found === "stdio" ? readCommandLaunch(entry) : readHttpLaunch(entry, found);
   // For what else is wrong in it.
   readCommandLaunch(entry);
   readHttpLaunch(entry, "auto");
   return undefined;
+}
+
+/** Whether the tools of an entry are commands, and not the names of those that another client leaves. */
+function isOfCommands(entry: ConfigObject): boolean {
+  const isOther = ["command", ...urlKeys].some((key) => entry.has(key));
+  return !isOther && toObject(entry.get("tools")) !== undefined;
+}
+
+function readCommands(entry: ConfigObject): ServerLaunch | undefined {
+  for (const unused of ["args", "headers"])
+    if (entry.has(unused)) warn(entry.get(unused), "is not used: each tool has its own command");
+  const tools = commands.read(entry.get("tools"));
+  const surroundings = readSurroundings(entry);
+  if (tools?.length === 0 && entry.findings.issues.length === 0)
+    return refuse(entry.get("tools"), 'has no tools: write "tools": { "NAME": { "run": ["git", "log"] } }');
+  return tools === undefined ? undefined : { kind: "commands", tools, ...surroundings };
 }
 
 /** Where the URL may stand: clients disagree. */
@@ -318,6 +351,7 @@ export function readEntryTools(entry: ConfigObject): EntryTools {
   for (const key of otherFilters) if (entry.has(key)) warn(entry.get(key), `is not applied here: ${instead}`);
   const lists = (keys: readonly string[]): readonly (readonly string[])[] =>
     keys.flatMap((key) => {
+      if (key === "tools" && isOfCommands(entry)) return [];
       const names = entry.has(key) ? readNames(entry.get(key)) : undefined;
       return names === undefined ? [] : [names];
     });
@@ -411,6 +445,17 @@ export function readCommandLaunch(entry: ConfigObject): ServerLaunch | undefined
   const args = entry.has("args") ? (entryRows.args.type.read(entry.get("args")) ?? []) : [];
   if (command !== undefined && args.length === 0 && /^[^/\\]+ /.test(command))
     warn(entry.get("command"), `has spaces in it: write arguments into args, such as ${argsExample}`);
+  for (const [index, arg] of args.entries()) {
+    const [, name, value] =
+      /^--?([\w.-]+)=(.+)$/s.exec(arg) ?? /^--?([\w.-]+)=?$/.exec(args[index - 1] ?? "") ?? [];
+    if (name !== undefined) findings.hideSecret({ value: value ?? arg, names: [name], isLikely: false });
+  }
+  const surroundings = readSurroundings(entry);
+  return command === undefined ? undefined : { kind: "command", command, args, ...surroundings };
+}
+
+function readSurroundings(entry: ConfigObject): Surroundings {
+  const { findings } = entry;
   const base = findings.source.folder;
   const toPath = (path: string | undefined): string | undefined =>
     path === undefined || base === undefined ? path : resolve(base, path);
@@ -422,15 +467,8 @@ export function readCommandLaunch(entry: ConfigObject): ServerLaunch | undefined
     findings.hideSecret({ value, names: [name], isLikely: true });
   for (const [name, value] of Object.entries(own))
     findings.hideSecret({ value, names: [name], isLikely: false });
-  for (const [index, arg] of args.entries()) {
-    const [, name, value] =
-      /^--?([\w.-]+)=(.+)$/s.exec(arg) ?? /^--?([\w.-]+)=?$/.exec(args[index - 1] ?? "") ?? [];
-    if (name !== undefined) findings.hideSecret({ value: value ?? arg, names: [name], isLikely: false });
-  }
   const cwd = toPath(readText(entry.get("cwd"), '"cwd": "./folder"'));
-  return command === undefined
-    ? undefined
-    : { kind: "command", command, args, env, cwd, ...defined({ envFile }) };
+  return { env, cwd, ...defined({ envFile }) };
 }
 
 function readEnv(given: ConfigValue): { readonly [name: string]: string } {
@@ -504,6 +542,22 @@ function hideHeader(name: string, value: string, { findings }: ConfigValue): voi
   const [, credentials] = /^[A-Za-z]+ +(\S+)$/.exec(value) ?? [];
   for (const each of [value, credentials])
     if (each !== undefined) findings.hideSecret({ value: each, names: [name], isLikely: true });
+}
+
+/** Whether a server is in our own process. */
+export function isSource(launch: ServerLaunch): launch is SourceLaunch {
+  return launch.kind !== "command" && launch.kind !== "http";
+}
+
+/** What would run or be reached, and by which names its variables or headers are sent. Values of these are not for the log. */
+export function outlineOf(launch: ServerLaunch): {
+  readonly words: readonly (readonly string[])[];
+  readonly names: readonly string[];
+} {
+  if (launch.kind === "http") return { words: [[launch.url]], names: Object.keys(launch.headers) };
+  const names = Object.keys(launch.env);
+  if (launch.kind === "command") return { words: [[launch.command, ...launch.args]], names };
+  return { words: launch.tools.map(({ run }) => run.flat()), names };
 }
 
 /** Whether OAuth may be what a server wants: it has no credentials of its own in its headers. */

@@ -11,7 +11,7 @@ export {
 export { parseConfigFile, readConfigText, readSmallFile, sourceOfFiles } from "./config-file.ts";
 export type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
 export { listForNextStart, toAgreedPart, toProcessKey, toUpstreamKey } from "./edits.ts";
-export { mayWantOAuth, type ServerLaunch } from "./entry-rows.ts";
+export { isSource, mayWantOAuth, type ServerLaunch, type SourceLaunch } from "./entry-rows.ts";
 export { createFindings } from "./findings.ts";
 export { isAnyAddress, type LockConfig, toRedaction, type TracesConfig } from "./gateway-rows.ts";
 export { type JsonMember, type JsonNode, parseJsoncNode } from "./jsonc.ts";
@@ -22,6 +22,7 @@ export { findSamePrefixes, toPrefix } from "./prefix.ts";
 export { toTarget } from "./sandbox.ts";
 export { createConfigSchema } from "./schema.ts";
 export { type OAuthConfig, type ToolRule } from "./server-rows.ts";
+export { argumentsIn, type CommandTool, type CommandWord, fillWord } from "./source-rows.ts";
 export {
   cacheFolder,
   createPrivateFile,

@@ -105,7 +105,7 @@ function readTop(given: ConfigValue): ConfigObject {
 
 /** Whether an object says how a server is reached. */
 function isEntry(object: ConfigObject | undefined): boolean {
-  return object !== undefined && (object.has("command") || object.has("url"));
+  return object !== undefined && ["command", "url"].some((key) => object.has(key));
 }
 
 function readServers(
@@ -139,7 +139,8 @@ function readServers(
         'is for a server with a "url" and without an Authorization header: callers have no accounts at others',
       );
     const { tools: rules, audit } = settings;
-    const sandbox = launch?.kind === "command" && wanted !== false ? wanted : undefined;
+    const runsHere = launch?.kind === "command" || launch?.kind === "commands";
+    const sandbox = runsHere && wanted !== false ? wanted : undefined;
     const why = reason ?? (sandbox === undefined ? undefined : source.findSandboxProblem?.(sandbox));
     if (why !== undefined) disabled.push({ name, prefix, tools: rules, audit, reason: why });
     else if (launch !== undefined) servers.push({ name, launch, sandbox, ...settings, ...tools, prefix });

@@ -159,6 +159,11 @@ export function parseForFront(file: string, text: string, { env, workspace }: Fr
   const disabled: DisabledServer[] = [...config.disabled];
   const servers = config.servers.flatMap((server): readonly ServerConfig[] => {
     const { launch, name, prefix, tools, audit } = server;
+    // A command is run where the person works, if that is known.
+    if (launch.kind === "commands") {
+      const place = server.workspace === "shared" ? undefined : workspace;
+      return [{ ...server, launch: { ...launch, cwd: launch.cwd ?? place ?? homedir() } }];
+    }
     if (launch.kind !== "command") return [server];
     const isOwn = isOfProject(server, others.get(name));
     const cwd = launch.cwd ?? (isOwn ? workspace : homedir());

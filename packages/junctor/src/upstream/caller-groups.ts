@@ -73,7 +73,7 @@ export class CallerGroups {
   /** Whether every caller uses the connection for everyone, whatever its server speaks. */
   get isOne(): boolean {
     const { launch, sharing, instances } = this.#config;
-    return launch.kind === "command" && sharing === "shared" && instances === 1;
+    return launch.kind !== "http" && sharing === "shared" && instances === 1;
   }
 
   /** Whether callers have connections of their own. */
@@ -86,13 +86,13 @@ export class CallerGroups {
     const { launch, sharing } = this.#config;
     const relayable = toRelayable(caller.capabilities, caller.revision);
     const { isLegacy } = relayable;
-    if (sharing === "shared" && launch.kind === "command") return this.#instanceOf(caller);
+    if (sharing === "shared" && launch.kind !== "http") return this.#instanceOf(caller);
     const extensions = toDeclared(caller.capabilities, this.#opened);
     const owner = ownerOf(caller);
     const holder = caller.caller ?? owner;
     if (sharing !== "shared") {
       // A modern request declares its caller's capabilities; a legacy process gets them once, at the handshake.
-      const declares = launch.kind === "command" && !isLegacy ? allRelayable : relayable;
+      const declares = launch.kind !== "http" && !isLegacy ? allRelayable : relayable;
       const era = isLegacy ? "legacy" : "modern";
       return this.#intern({ owner, era, declares, extensions, holder });
     }

@@ -2,10 +2,11 @@ import { type Authorizer, type Client, connect, type ConnectOptions, type Guardi
 import type { CredentialEvent, QuestionHabits } from "@junctor/client/internal";
 import { type Clock, createBackoff, systemClock, Repeats } from "@junctor/core/async";
 import { packageVersion } from "@junctor/core/options";
-import { type ServerConfig, mayWantOAuth, toTarget } from "../config/index.ts";
+import { isSource, type ServerConfig, mayWantOAuth, toTarget } from "../config/index.ts";
 import { createServerAuthorizer, type Logins, sharedOwner } from "../credentials/index.ts";
 import { junctor } from "../invocation/index.ts";
 import { type GatewayLog, type ServerWords, createStderrLog } from "../log/index.ts";
+import { openSource } from "../sources/index.ts";
 import type { CallerGroup } from "./caller-groups.ts";
 import { Connection, type ConnectionOptions, type DescribeFailure } from "./connection.ts";
 import type { Hide } from "./failure.ts";
@@ -65,6 +66,14 @@ export function createOpenServer(
         }
       : {};
     return (options) => connect(server, { ...shared, headers, transport, ...authorization, ...options });
+  }
+  if (isSource(launch)) {
+    const onError = (error: unknown, tool: string): void =>
+      log.warn({ server: name, tool, error: String(error) }, "a tool failed");
+    return async (options) => {
+      const server = await openSource({ name, launch, sandbox }, { guardian, clock, onError });
+      return connect({ server }, { ...shared, ...options });
+    };
   }
   const target = toTarget(launch, sandbox);
   const onStray = (line: string): void => {

@@ -1,11 +1,18 @@
 import { type Naming, defaultNaming, prefixOf } from "@junctor/core/compose";
 import { nearest, suggest } from "@junctor/core/options";
 import { isNamedFor } from "../../catalog/index.ts";
-import { type GatewayConfig, type ServerConfig, mayWantOAuth, toTarget } from "../../config/index.ts";
+import {
+  type GatewayConfig,
+  isSource,
+  type ServerConfig,
+  mayWantOAuth,
+  toTarget,
+} from "../../config/index.ts";
 import { startGateway } from "../../gateway/index.ts";
 import { junctor } from "../../invocation/index.ts";
 import { createHide, hideInData, secretsAt } from "../../log/index.ts";
 import type { ServerStatus } from "../../servers/index.ts";
+import { openSource } from "../../sources/index.ts";
 import { assertProfile, readConfigFile } from "../config/index.ts";
 import { openLogins } from "../login/index.ts";
 import { adviseOn, describeTrouble, note, ServerTrouble, toSafeLine, UsageError } from "../terminal/index.ts";
@@ -130,11 +137,11 @@ function findServer({ servers, disabled }: GatewayConfig, name: string, file: st
   throw new UsageError(`${file} has no server ${JSON.stringify(name)}; ${hint}`);
 }
 
-function toDestination(
+async function toDestination(
   { name, launch, sandbox, oauth }: ServerConfig,
   config: GatewayConfig,
   deadline: CommandDeadline | undefined,
-): Destination {
+): Promise<Destination> {
   const hide = createHide(() => secretsAt(config, name));
   const server = { name, launch, hide: <T>(data: T): T => hideInData(data, hide) };
   const rest = { deadline, server, [Symbol.asyncDispose]: async () => deadline?.[Symbol.dispose]() };
@@ -146,5 +153,11 @@ function toDestination(
       ...(mayWantOAuth(launch) ? { login: { name, url: launch.url, oauth } } : {}),
       ...rest,
     };
-  return { target: toTarget(launch, sandbox), headers: {}, ...rest };
+  if (!isSource(launch)) return { target: toTarget(launch, sandbox), headers: {}, ...rest };
+  const onError = (error: unknown): void => void note(`junctor: warning: ${String(error)}\n`);
+  return {
+    target: { server: await openSource({ name, launch, sandbox }, { onError }) },
+    headers: {},
+    ...rest,
+  };
 }

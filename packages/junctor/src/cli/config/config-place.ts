@@ -49,7 +49,7 @@ export function checkPlaces(file: string, config: GatewayConfig, isTrusted: bool
 export function findExposed(file: string, { servers }: GatewayConfig): readonly ConfigIssue[] {
   const real = toRealPath(resolve(file));
   return servers.flatMap(({ name, launch, sandbox }) => {
-    if (real === undefined || launch.kind === "http" || sandbox !== undefined) return [];
+    if (real === undefined || launch.kind !== "command" || sandbox !== undefined) return [];
     const { args, cwd = "." } = launch;
     const folder = args.find((arg) => arg !== "" && isAbove(resolve(cwd, arg), real));
     const message = `names ${JSON.stringify(folder)}, the folder of this config: a tool that writes there decides what the next start runs; name another folder, or use a sandbox`;

@@ -1,0 +1,184 @@
+import {
+  anyText,
+  as,
+  flag,
+  type JsonSchema,
+  list,
+  ms,
+  named,
+  number,
+  object,
+  type Of,
+  restarts,
+  row,
+  text,
+  type Type,
+} from "./rows.ts";
+import { type ConfigObject, type ConfigValue, joinPath, readObject, refuse } from "./value-readers.ts";
+
+// Servers in the gateway's own process: their tools are commands of this machine.
+
+/** A word of a command, or several that are left out together. */
+export type CommandWord = string | readonly string[];
+
+const runExample = '"run": ["git", "log", "-n", "{count}"]';
+const inputExample = '"input": { "type": "object", "properties": { "count": { "type": "integer" } } }';
+
+const run: Type<readonly CommandWord[]> = as(readRun, {
+  type: "array",
+  minItems: 1,
+  items: { anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }] },
+});
+
+const input: Type<JsonSchema> = as(readInput, { type: ["object", "null"] });
+
+export const commandRows = {
+  run: row({
+    type: run,
+    isRequired: true,
+    ...restarts,
+    doc: "the program and its words. `{NAME}` in a word is the argument of that name, `{{NAME}}` is the text `{NAME}`. A word, or a list of words in the list, is left out when an argument in it is not given",
+  }),
+  input: row({
+    type: input,
+    ...restarts,
+    byDefault: "no arguments",
+    doc: 'the arguments, as JSON Schema with `"type": "object"`; a `default` is used where an argument is not given',
+  }),
+  description: row({ type: text('"Shows commits"'), ...restarts, doc: "what the tool does, for the model" }),
+  stdin: row({
+    type: anyText('"{text}"'),
+    ...restarts,
+    byDefault: "empty",
+    doc: "what the program reads from its standard input; `{NAME}` is an argument",
+  }),
+  json: row({
+    type: flag,
+    usual: false,
+    ...restarts,
+    doc: "the program prints one JSON value, which is given as structured content too",
+  }),
+  exitCodes: row({
+    type: list(number({ min: 0, max: 255, example: 1 }), '"exitCodes": [0, 1]'),
+    usual: [0],
+    ...restarts,
+    doc: "the exit codes that are no failure, such as 1 of `grep`",
+  }),
+  readOnly: row({
+    type: flag,
+    usual: false,
+    ...restarts,
+    doc: "the program changes nothing: clients are told so by `readOnlyHint`",
+  }),
+  timeoutMs: row({
+    type: ms(60_000),
+    usual: 60_000,
+    ...restarts,
+    doc: "how long the program may run. Then it and all that it started are ended",
+  }),
+};
+
+/** A program of this machine as a tool. */
+export interface CommandTool extends Of<typeof commandRows> {
+  readonly name: string;
+}
+
+/** Programs by the names of their tools. */
+export const commands: Type<readonly CommandTool[]> = named(
+  object(commandRows, {
+    example: `{ ${runExample} }`,
+    missing: `has no command: write ${runExample}`,
+    check,
+  }),
+  {
+    example: `"tools": { "NAME": { ${runExample} } }`,
+    name: {
+      pattern: /^[A-Za-z0-9_.-]{1,64}$/,
+      problem: "cannot be the name of a tool: use up to 64 letters, digits, _ - and .",
+    },
+    check: (tools, given) => {
+      if (tools.length > maxTools) refuse(given, `has ${tools.length} tools: ${maxTools} may be there`);
+    },
+  },
+);
+
+const maxTools = 1000;
+
+/** The arguments that a word names, in their order. */
+export function argumentsIn(word: string): readonly string[] {
+  return [...word.matchAll(placeholder)].flatMap(([, , name]) => name ?? []);
+}
+
+/** A word with its arguments filled in. They are not looked at again, so braces in them mean nothing. */
+export function fillWord(word: string, valueOf: (name: string) => string): string {
+  return word.replaceAll(placeholder, (_, braced: string | undefined, name: string) =>
+    braced === undefined ? valueOf(name) : `{${braced}}`,
+  );
+}
+
+/** A name in doubled braces, which is text, or the name of an argument. */
+const placeholder = /\{\{([A-Za-z_][\w-]*)\}\}|\{([A-Za-z_][\w-]*)\}/g;
+
+function readRun(given: ConfigValue): readonly CommandWord[] | undefined {
+  const { value, path, findings } = given;
+  if (!Array.isArray(value) || value.length === 0)
+    return refuse(given, `must be a list of words: write ${runExample}`);
+  const words = value.map((each: unknown, index): CommandWord | undefined => {
+    const at = { value: each, path: joinPath(path, index), findings };
+    if (!Array.isArray(each)) return readWord(at);
+    const group = each.map((word: unknown, inner) =>
+      readWord({ value: word, path: joinPath(at.path, inner), findings }),
+    );
+    return group.filter((word) => word !== undefined);
+  });
+  return words.filter((word) => word !== undefined);
+}
+
+const readWord = (at: ConfigValue): string | undefined => {
+  const word = anyText('"-n"').read(at);
+  if (at.value === undefined || at.value === null) return refuse(at, 'must be a string: write "-n"');
+  return word?.includes("\0") === true ? refuse(at, "has a NUL character, which no command can take") : word;
+};
+
+function readInput(given: ConfigValue): JsonSchema | undefined {
+  const schema = readObject(given, inputExample);
+  if (schema === undefined) return undefined;
+  if (schema.get("type").value !== "object")
+    return refuse(given, `must be the JSON Schema of an object: write ${inputExample}`);
+  const { properties = {} } = given.value as { readonly properties?: unknown };
+  if (typeof properties !== "object" || properties === null || Array.isArray(properties))
+    return refuse(given, `has properties that are not an object: write ${inputExample}`);
+  return given.value as JsonSchema;
+}
+
+/** Programs that take a word of theirs for a program. */
+const interpreters =
+  /(?:^|[\\/])(?:(?:ba|da|z|k|a|fi|tc|c)?sh|cmd|powershell|pwsh|node|bun|deno|python[\d.]*|perl|ruby|php|lua)(?:\.exe)?$/i;
+const codeFlags = /^(?:-[a-z]*[ceEr]|--eval|--execute|-command|\/[ck])$/i;
+
+function check(tool: Of<typeof commandRows>, given: ConfigObject): Of<typeof commandRows> | undefined {
+  const at = { ...given, path: joinPath(given.path, "run") };
+  const words = tool.run.flat();
+  const [program] = tool.run;
+  if (typeof program !== "string" || program.trim() === "" || argumentsIn(program).length > 0)
+    return refuse(at, 'must begin with a program, which is never an argument: write ["git", …]');
+  const known = Object.keys((tool.input?.["properties"] as object | undefined) ?? {});
+  for (const name of [...words, tool.stdin ?? ""].flatMap(argumentsIn))
+    if (!known.includes(name))
+      refuse(at, `has {${name}}, which is not in "input": add it there, or write {{${name}}} for braces`);
+  const index = words.findIndex(
+    (word, place) => place > 1 && argumentsIn(word).length > 0 && isCode(words, place),
+  );
+  if (index >= 0)
+    refuse(
+      at,
+      `puts an argument into a text that ${program} runs as a program: pass it as a word of its own, such as ["sh", "-c", "echo \\"$1\\"", "sh", "{text}"]`,
+    );
+  return tool;
+}
+
+/** Whether a word is the program of an interpreter: what follows `-c` or its like. */
+function isCode(words: readonly string[], place: number): boolean {
+  const [program = ""] = words;
+  return interpreters.test(program) && codeFlags.test(words[place - 1] ?? "");
+}
