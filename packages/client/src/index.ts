@@ -20,10 +20,10 @@ export {
   type ReadOptions,
   type Reads,
   type StartedCall,
-  type StreamedCall,
   type Target,
   type TaskReport,
   type TaskWait,
+  textOf,
 } from "./client/index.ts";
 export { type HeaderSource } from "./http/index.ts";
 export {

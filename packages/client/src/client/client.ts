@@ -50,7 +50,7 @@ import { createOperations } from "./operations.ts";
 import { QuestionRouter } from "./question-router.ts";
 import { createReads, type ReadOptions, type Reads } from "./reads.ts";
 import { type ClientSkills, createSkills } from "./skills.ts";
-import { type StreamedCall, streamCall } from "./stream-call.ts";
+import { type CallPart, streamCall } from "./stream-call.ts";
 import { type ClientTask, type StartedCall, createTasks } from "./tasks.ts";
 import { type CallOptions, createToolCalls, splitMeta } from "./tool-calls.ts";
 import { createToolCheck } from "./tool-check.ts";
@@ -64,12 +64,12 @@ export interface Client extends Provider, Reads, Apps, AsyncDisposable {
   /** Calls a tool and resolves with its result, also when that is an error; see {@link CallOptions.throwOnToolError}. */
   callTool(name: string, args?: object, options?: CallOptions): Promise<ToolResult>;
   /**
-   * Calls a tool and gives what comes as it comes; the last thing is the result.
+   * Calls a tool and gives what comes as it comes; the last thing is the result. Leaving the loop early gives the call up.
    *
    * @example
    * for await (const part of client.streamTool("countdown", { from: 3 })) console.log(part);
    */
-  streamTool(name: string, args?: object, options?: CallOptions): StreamedCall;
+  streamTool(name: string, args?: object, options?: CallOptions): AsyncGenerator<CallPart, void>;
   /**
    * Starts a call. One that becomes a task is not waited for; keep its `ref` to come back to it. That needs the option `tasks`,
    * and a server that has tasks; any other call is complete.

@@ -18,6 +18,7 @@ import type { HeaderSource } from "../http/index.ts";
 import { type AuthorizationOptions, createClientAuthorizer, type Authorizer } from "../sign-in/index.ts";
 import { clientOptionKeys, type ClientOptions } from "./client-options.ts";
 import { type Client, type ClientWays, createClient } from "./client.ts";
+import type { ClientOf } from "./known-server.ts";
 import { mayBeHttpSse } from "./verdict.ts";
 
 /**
@@ -63,17 +64,22 @@ const connectOptionKeys: KeysOf<ConnectOptions> = {
 
 /**
  * Connects to an MCP server of any age. Rejects with a `ConnectError`, `HttpError` or `ClosedError` that says what was
- * wrong and what to do.
+ * wrong and what to do. With the types of its server, which `junctor types` prints, names and arguments are checked by the compiler.
  *
  * @example
  * await using client = await connect("https://example.com/mcp");
- * const { content } = await client.callTool("search", { query: "junctor" });
+ * const result = await client.callTool("search", { query: "junctor" });
+ * console.log(textOf(result));
  */
-export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+export async function connect<Known = unknown>(
+  target: Target,
+  options: ConnectOptions = {},
+): Promise<ClientOf<Known>> {
   assertKnownKeys("connect", options, connectOptionKeys);
   const url = toUrl(target);
-  if (url?.protocol === "http:" || url?.protocol === "https:") return connectHttp(url, options);
-  return createClient(toWays(target, url, options), options);
+  const isHttp = url?.protocol === "http:" || url?.protocol === "https:";
+  const client = isHttp ? connectHttp(url, options) : createClient(toWays(target, url, options), options);
+  return (await client) as ClientOf<Known>;
 }
 
 function toUrl(target: Target): URL | undefined {

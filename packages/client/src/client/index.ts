@@ -9,6 +9,7 @@ export { followTask, newAsks } from "./follow-task.ts";
 export type { QuestionHandlers } from "./handlers.ts";
 export type { ReadOptions, Reads } from "./reads.ts";
 export type { ClientSkills, LoadedSkill } from "./skills.ts";
-export type { CallPart, StreamedCall } from "./stream-call.ts";
+export type { CallPart } from "./stream-call.ts";
 export type { ClientTask, StartedCall, TaskReport, TaskWait } from "./tasks.ts";
+export { textOf } from "./text-of.ts";
 export type { CallOptions } from "./tool-calls.ts";

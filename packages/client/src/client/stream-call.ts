@@ -6,17 +6,14 @@ import type { CallOptions } from "./tool-calls.ts";
 /** What a streamed call gives: events, and at the end the result. */
 export type CallPart = CallEvent | { readonly kind: "result"; readonly result: ToolResult };
 
-/** A call as it happens. Leaving the loop early gives the call up. */
-export type StreamedCall = AsyncGenerator<CallPart, void>;
-
 /** Most events that wait for a slow reader; more are dropped. */
 const maxWaiting = 1000;
 
-/** Runs a call and yields its events in order, the result last. Rejects as the call does. */
+/** Runs a call and yields its events in order, the result last. Rejects as the call does; leaving the loop early gives the call up. */
 export async function* streamCall(
   call: (options: CallOptions) => Promise<ToolResult>,
   options: CallOptions = {},
-): StreamedCall {
+): AsyncGenerator<CallPart, void> {
   const leaving = new AbortController();
   const signal =
     options.signal === undefined ? leaving.signal : AbortSignal.any([options.signal, leaving.signal]);

@@ -60,6 +60,7 @@ const loads: Loads = {
   stop: async () => (await import("./running/stop.ts")).stop,
   completion: async () => (await import("./clients/completion.ts")).completion,
   explain: async () => (await import("./check/explain.ts")).explain,
+  types: async () => (await import("./author/types.ts")).types,
   "serve-worker": async () => (await import("./serve/serve-worker.ts")).serveWorker,
   "renew-login": async () => (await import("./login/renew-login.ts")).renewLogin,
 };

@@ -1,2 +1,4 @@
+export type { Destination, ParsedTarget } from "./destination.ts";
 export { toMeasureMs, toPatient } from "./patience.ts";
-export { toMs } from "./target.ts";
+export { parseDestination, toMs } from "./target.ts";
+export { withClient } from "./with-client.ts";

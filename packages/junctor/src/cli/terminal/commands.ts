@@ -109,7 +109,7 @@ export const sharedFlags = {
 export const commands = {
   serve: {
     group: "Every day",
-    brief: "serve all servers of a config at one URL, with a page",
+    brief: "serve all servers of a config at one URL",
     summary:
       "Serve MCP servers behind one endpoint, with a page to see them (`open` opens it); without a config, four demo tools.",
     flags: {
@@ -345,7 +345,7 @@ export const commands = {
   },
   config: {
     group: "Your config",
-    brief: "show a config as understood; its schema for editors",
+    brief: "show a config as understood; print its schema",
     summary: "Show a config as it is understood, or print the JSON Schema that editors complete a config by.",
     operands: "show|schema",
     complete: [["show", "schema"]],
@@ -403,7 +403,7 @@ export const commands = {
   },
   resources: {
     group: "One server",
-    brief: "list the resources or prompts, and read one",
+    brief: "list resources, prompts or skills; read one",
     summary: "List the resources and resource templates of a server, or read one resource.",
     operands: "[URL|NAME] | read URI",
     complete: ["servers"],
@@ -434,7 +434,7 @@ export const commands = {
   },
   skills: {
     group: "One server",
-    brief: "list the skills, and read one",
+    brief: { beside: "resources" },
     summary: "List the skills of a server, or read one: its SKILL.md, or another of its files.",
     operands: "[URL|NAME] | read URI [FILE]",
     complete: ["servers"],
@@ -539,6 +539,23 @@ export const commands = {
     summary: "List the servers you are signed in to.",
     flags: { json: { help: "the same as JSON" } },
     examples: ["logins"],
+  },
+  types: {
+    group: "One server",
+    brief: "print what it takes and gives as TypeScript",
+    summary:
+      "Print the arguments, structured results and prompts of a server as TypeScript, for `connect<Server>()` of @junctor/client.",
+    operands: "[URL|NAME]",
+    complete: ["servers"],
+    takesCommand: true,
+    flags: {},
+    shared: ["profile", "target"],
+    examples: [
+      "types https://example.com/mcp > server.d.ts",
+      "types github --config .mcp.json > github.d.ts  a server of a config",
+      "types -- node server.mjs > server.d.ts",
+    ],
+    guesses: "typescript dts codegen typegen generate",
   },
   logs: {
     group: "What runs",

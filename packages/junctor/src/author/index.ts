@@ -1,0 +1,1 @@
+export { type ListedServer, printServerTypes } from "./server-types.ts";
