@@ -99,6 +99,7 @@ const ofGateway: { readonly [key: string]: readonly [unknown, unknown] } = {
   daemon: [{ idleMs: 1000 }, { idleMs: 2000 }],
   firstListMs: [20_000, 10_000],
   maxStarts: [4, 8],
+  history: [true, false],
   remember: [true, false],
   lock: [undefined, "warn"],
   store: ["redis://a.example.com", "redis://b.example.com"],

@@ -1,9 +1,11 @@
 import type { Clock } from "@junctor/core/async";
 import type { HttpListener } from "@junctor/server";
+import type { Setting } from "../config/index.ts";
 import type { RunningGateway } from "../gateway/index.ts";
 import type { ServerStatus } from "../servers/index.ts";
 import type { Telemetry } from "../telemetry/index.ts";
 import type { KeptLog } from "./kept-log.ts";
+import type { ServerDays } from "./server-days.ts";
 
 /** A config that is followed while the gateway runs. */
 export interface EditedConfig {
@@ -34,6 +36,12 @@ export interface AdminSource {
   /** The listener of callers, while there is one. */
   readonly http: () => Pick<HttpListener, "url" | "inspect" | "drain"> | undefined;
   readonly edits: EditedConfig | undefined;
+  /** How each server was over the last day. */
+  readonly days: ServerDays;
+  /** The config as it is understood, with secrets hidden. Throws when it is wrong. */
+  readonly settings: () => readonly Setting[];
+  /** The folder of the counters by hour; undefined where they are switched off. */
+  readonly usageFolder: string | undefined;
   /** Warnings of the config. */
   readonly warnings: () => readonly ConfigNote[];
   /** Advice for a server that is in trouble. */

@@ -131,6 +131,37 @@ const connection: Shape<ConnectionReport> = named(
   },
 );
 
+/** What is wrong with a server, said once in the same words everywhere. */
+export interface CauseReport {
+  readonly kind: "down" | "slow" | "warning";
+  readonly text: string;
+  readonly meaning: string;
+  readonly advice?: string;
+  readonly sinceAt?: number;
+  readonly failed?: number;
+}
+
+const cause: Shape<CauseReport> = named("Cause", "What is wrong with a server.", {
+  kind: word("How bad it is.", ["down", "slow", "warning"]),
+  text: text("In one line: the last words of the server, where it had any."),
+  meaning: text("What that means; may be empty."),
+  advice: maybe(text("What to do about it.")),
+  sinceAt: maybe(number("Since when.")),
+  failed: maybe(count("Calls to it that failed since then.")),
+});
+
+interface ChangeReport {
+  readonly at: number;
+  readonly status: "idle" | "starting" | "up" | "down" | "stopped";
+  readonly reason?: string;
+}
+
+const change: Shape<ChangeReport> = named("Change", "One change of a server.", {
+  at: number("When."),
+  status: word("What it was from then on.", ["idle", "starting", "up", "down", "stopped"]),
+  reason: maybe(text("Why it went down.")),
+});
+
 /** How one server is. */
 export interface ServerReport {
   readonly name: string;
@@ -161,6 +192,12 @@ export interface ServerReport {
   readonly leftOut?: readonly ListedFault[];
   readonly mended?: readonly ListedFault[];
   readonly unapproved?: readonly UnapprovedDefinition[];
+  readonly cause?: CauseReport;
+  readonly day?: string;
+  readonly changes?: readonly ChangeReport[];
+  readonly tokens?: number;
+  readonly address?: string;
+  readonly isRecorded?: boolean;
   readonly recent?: {
     readonly rate: readonly number[];
     readonly p50Ms: readonly (number | null)[];
@@ -206,6 +243,20 @@ export const server: Shape<ServerReport> = named("Server", "One server of the co
   leftOut: maybe(list("Definitions that are left out.", listedFault)),
   mended: maybe(list("Definitions that were mended.", listedFault)),
   unapproved: maybe(list("Definitions that are not the ones in the lock.", unapproved)),
+  cause: maybe(as("What is wrong with it. Not in `junctor check`.", cause)),
+  day: maybe(
+    text(
+      "The last 24 hours, a letter for each quarter of an hour, the oldest first: `u` up, `s` starting, `d` down, `i` idle or stopped, `-` not known. Not in events, nor in `junctor check`.",
+    ),
+  ),
+  changes: maybe(list("Its last changes, at most 50. Only in `GET /api/servers/:name`.", change)),
+  tokens: maybe(
+    count(
+      "About how many tokens the definitions of its tools are for a model. Not in events, nor in `junctor check`.",
+    ),
+  ),
+  address: maybe(text("Its command without arguments, or the host and path of its URL.")),
+  isRecorded: maybe(flag("Whether arguments and results of its calls are kept.")),
   recent: maybe(
     object<NonNullable<ServerReport["recent"]>>(
       "The last 60 points of its chart. Not in events, nor in `junctor check`.",
@@ -423,6 +474,7 @@ export interface CallReport {
   readonly outcome?: "ok" | "tool_error" | "input_required" | "task" | "cancelled" | "refused" | "failed";
   readonly code?: string;
   readonly delivery?: string;
+  readonly reason?: string;
   readonly bytesIn: number;
   readonly bytesOut: number;
   readonly traceId?: string;
@@ -463,6 +515,7 @@ export const call: Shape<CallReport> = named("Call", "One call; over several rou
   ),
   code: maybe(text("The code of its error; see [errors.md](errors.md).")),
   delivery: maybe(text("What became of a call that failed: `not_sent`, `outcome_unknown` or `answered`.")),
+  reason: maybe(text("Why it failed, in words; of a tool that says so itself, only where results are kept.")),
   bytesIn: count("Bytes of the params of its last round."),
   bytesOut: count("Bytes of the result of its last round."),
   traceId: maybe(text("The trace it belongs to.")),
@@ -482,6 +535,113 @@ export interface Calls {
 export const calls: Shape<Calls> = object("Calls that were not forgotten.", {
   underway: list("At most 1,000, the oldest first.", call),
   recent: list("Calls whose caller is away, then the last 64 that ended; the newest first.", call),
+});
+
+export interface History {
+  readonly calls: readonly CallReport[];
+  readonly next?: number;
+  readonly all: number;
+  readonly failed: number;
+  readonly kept: number;
+  readonly keptSince?: number;
+  readonly keptBytes: number;
+  readonly fromAt: number;
+  readonly barMs: number;
+  readonly callBars: readonly number[];
+  readonly failedBars: readonly number[];
+}
+
+export const history: Shape<History> = object("Calls that ended and fit the query, with counts over time.", {
+  calls: list("One page, the newest first.", call),
+  next: maybe(count("`before` of the next page; missing on the last one.")),
+  all: count("How many calls fit, failed or not."),
+  failed: count("How many of them failed."),
+  kept: count("How many calls are kept in all."),
+  keptSince: maybe(number("When the oldest of them came in.")),
+  keptBytes: count("Bytes of memory that the history takes."),
+  fromAt: number("When the first bar begins."),
+  barMs: number("How long a bar is."),
+  callBars: list("Calls that fit, over time.", count("")),
+  failedBars: list("Those of them that failed.", count("")),
+});
+
+/** What one caller, tool or server was used for. */
+export interface UsageReport {
+  readonly name: string;
+  readonly server?: string;
+  readonly calls: number;
+  readonly failed: number;
+  readonly meanMs: number;
+  readonly mostMs: number;
+  readonly p50Ms?: number;
+  readonly p99Ms?: number;
+  readonly tokensIn: number;
+  readonly tokensOut: number;
+  readonly lastAt?: number;
+}
+
+export const usageRow: Shape<UsageReport> = named("Usage", "Sums of calls.", {
+  name: text("The caller, tool or server. `_other` stands for those beyond 1,000 in an hour."),
+  server: maybe(text("The server of a tool.")),
+  calls: count("How many calls."),
+  failed: count("How many of them failed."),
+  meanMs: number("How long they took on average."),
+  mostMs: number("How long the longest took."),
+  p50Ms: maybe(number("Median; only where all of the calls are still kept.")),
+  p99Ms: maybe(number("The same for 99 of 100 calls.")),
+  tokensIn: count("About how many tokens the arguments were."),
+  tokensOut: count("About how many tokens the results were."),
+  lastAt: maybe(number("When the last of them came in; only where the calls are still kept.")),
+});
+
+export interface Usage {
+  readonly by: "caller" | "tool" | "server";
+  readonly sinceAt: number;
+  readonly source: "calls" | "hours";
+  readonly rows: readonly UsageReport[];
+}
+
+export const usage: Shape<Usage> = object("Who used how much.", {
+  by: word("What the sums are by.", ["caller", "tool", "server"]),
+  sinceAt: number("From when on calls count."),
+  source: word("Whether they are sums of calls in memory or of the counters by hour on disk.", [
+    "calls",
+    "hours",
+  ]),
+  rows: list("At most 1,000, those with most calls first.", usageRow),
+});
+
+interface SettingReport {
+  readonly path: string;
+  readonly value: unknown;
+  readonly from: "file" | "defaults" | "default";
+  readonly line?: number;
+  readonly variables?: readonly string[];
+}
+
+export interface Settings {
+  readonly file?: string;
+  readonly settings: readonly SettingReport[];
+  readonly fault?: string;
+}
+
+export const settings: Shape<Settings> = object("The config as it is understood.", {
+  file: maybe(text("The config file. Missing for the demo.")),
+  settings: list(
+    "Every setting, in the order of the reference.",
+    object<SettingReport>("One setting.", {
+      path: text("Where it stands."),
+      value: anything("Its value, with secrets hidden."),
+      from: word("Whether the file says it, `junctor.defaults`, or nothing.", [
+        "file",
+        "defaults",
+        "default",
+      ]),
+      line: maybe(count("Where it is written.")),
+      variables: maybe(list("Variables whose values are in it.", text(""))),
+    }),
+  ),
+  fault: maybe(text("Why the file cannot be read; there are no settings then.")),
 });
 
 interface SessionReport {
@@ -588,7 +748,7 @@ export interface ChartsReport {
 }
 
 export const charts: Shape<ChartsReport> = object(
-  "One hour of `tools/call`, `resources/read` and `prompts/get`.",
+  "One hour or one day of `tools/call`, `resources/read` and `prompts/get`.",
   {
     stepMs: number("How long a step is."),
     endAt: number("When the last step ended."),

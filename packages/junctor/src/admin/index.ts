@@ -7,7 +7,10 @@ export type {
   ServerReport,
   Servers,
   Status,
+  Usage,
+  UsageReport,
 } from "./answers.ts";
 export { createKeptLog, type KeptLog, type LeveledLog } from "./kept-log.ts";
 export { type AdminListener, listenAdmin } from "./listen-admin.ts";
-export { reportCollision } from "./reports.ts";
+export { reportCollision, toUsageRows } from "./reports.ts";
+export { ServerDays } from "./server-days.ts";

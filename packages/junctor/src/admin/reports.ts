@@ -1,23 +1,37 @@
 import type { Clock } from "@junctor/core/async";
 import { type Collision, describeCollision } from "@junctor/core/compose";
 import { defined } from "@junctor/core/options";
+import { estimateTokens } from "../context/index.ts";
 import type { ServerFacts } from "../gateway/index.ts";
 import { junctor } from "../invocation/index.ts";
 import type { ServerStatus } from "../servers/index.ts";
-import { type CallRecord, idOf, nameOf, stepsOf, maxRecorded } from "../telemetry/index.ts";
+import {
+  type CallRecord,
+  type EndedCall,
+  idOf,
+  maxRecorded,
+  nameOf,
+  readUsage,
+  stepsOf,
+} from "../telemetry/index.ts";
 import type { AdminSource } from "./admin-source.ts";
 import type {
   Callers,
   CallReport,
   Calls,
   CatalogReport,
+  History,
   NameCollision,
   ParkedCalls,
   Problems,
   ServerReport,
   Sessions,
+  Settings,
   Status,
+  Usage,
+  UsageReport,
 } from "./answers.ts";
+import { causeOf } from "./causes.ts";
 import { eventLoopDelayMs } from "./process-metrics.ts";
 
 const statuses = ["up", "down", "starting", "idle", "stopped", "disabled"] as const;
@@ -83,11 +97,12 @@ export function reportServers(source: AdminSource, withRecent: boolean): readonl
 }
 
 function reportServer(
-  { telemetry, clock, restarts, advise }: AdminSource,
+  source: AdminSource,
   status: ServerStatus,
   facts: ServerFacts | undefined,
   withRecent: boolean,
 ): ServerReport {
+  const { telemetry, clock, restarts, advise, days } = source;
   const chart = withRecent ? telemetry.charts.ofServer(status.name, recentPoints) : undefined;
   const health = facts?.health;
   const sinceAt = health !== undefined && "since" in health && !facts?.isLocal ? health.since : undefined;
@@ -104,6 +119,11 @@ function reportServer(
       sinceAt: sinceAt === undefined ? undefined : toDate(sinceAt, clock),
       nextTryAt: nextTryAt === undefined ? undefined : toDate(nextTryAt, clock),
       advice: status.trouble === undefined ? undefined : advise(status),
+      cause: causeOf(source, status),
+      day: withRecent ? days.marksOf(status.name, clock.date()) : undefined,
+      tokens: withRecent ? tokensOf(source, status.name) : undefined,
+      address: facts && addressOf(facts),
+      isRecorded: facts?.config.record,
       recent: chart && { rate: chart.rate, p50Ms: chart.p50Ms, stepMs: 10_000 },
     }),
   };
@@ -111,6 +131,32 @@ function reportServer(
 
 function toKind({ isLocal, config: { launch } }: ServerFacts): ServerReport["kind"] {
   return isLocal || (launch.kind !== "command" && launch.kind !== "http") ? "local" : launch.kind;
+}
+
+/** About how many tokens the definitions of a server's tools are. Counted once for each list. */
+function tokensOf({ gateway }: AdminSource, server: string): number {
+  const view = gateway.controls.view(undefined);
+  let counts = tokenCounts.get(view.toolClaims);
+  if (counts === undefined) {
+    counts = new Map<string, number>();
+    for (const { server: owner, item } of view.toolClaims.values())
+      counts.set(owner, (counts.get(owner) ?? 0) + estimateTokens(JSON.stringify(item)));
+    tokenCounts.set(view.toolClaims, counts);
+  }
+  return counts.get(server) ?? 0;
+}
+
+const tokenCounts = new WeakMap<object, Map<string, number>>();
+
+/** Where a server is, without what may be secret: arguments, queries, users. */
+function addressOf({ config, isLocal }: ServerFacts): string | undefined {
+  const { launch } = config;
+  if (isLocal) return undefined;
+  if (launch.kind === "command") return launch.command;
+  if (launch.kind !== "http") return undefined;
+  if (!URL.canParse(launch.url)) return undefined;
+  const { host, pathname } = new URL(launch.url);
+  return `${host}${pathname}`;
 }
 
 /** The date of a reading of the clock. */
@@ -219,10 +265,187 @@ export function reportCall(call: CallRecord, date: number, withPayload = false):
       outcome: call.outcome,
       code: call.code,
       delivery: call.delivery,
+      reason: call.reason,
       traceId: call.traceId,
     }),
     ...(withPayload ? { ...defined({ arguments: toShown(args), result: toShown(result) }), cut: isCut } : {}),
   };
+}
+
+/** A call of the history, of which less is known. */
+export function reportEnded(call: EndedCall, date: number): CallReport {
+  const { startedAt, ms, sentMs } = call;
+  const sent = sentMs === undefined ? [] : [{ state: "sent" as const, atMs: toMs(sentMs) }];
+  return {
+    id: idOf(call),
+    method: call.method,
+    era: call.era,
+    state: "ended",
+    at: Math.round(date - (performance.now() - startedAt)),
+    ms: toMs(ms),
+    steps: [{ state: "queued", atMs: 0 }, ...sent, { state: "ended", atMs: toMs(ms) }],
+    bytesIn: call.bytesIn,
+    bytesOut: call.bytesOut,
+    isFromPage: call.isFromPage,
+    ...defined({
+      [call.method === "tools/call" ? "tool" : "name"]: call.name,
+      server: call.server,
+      caller: call.caller,
+      client: call.client,
+      upstreamEra: call.upstreamEra,
+      outcome: call.outcome,
+      code: call.code,
+      delivery: call.delivery,
+      reason: call.reason,
+      traceId: call.traceId,
+    }),
+  };
+}
+
+const historyBars = 60;
+
+/** What is asked of the history. */
+interface HistoryWish {
+  readonly is: "all" | "failed";
+  readonly server?: string;
+  readonly caller?: string;
+  readonly tool?: string;
+  readonly words?: string;
+  readonly sinceMs?: number;
+  readonly before?: number;
+  readonly limit: number;
+}
+
+/** A page of the calls that ended. */
+export function reportHistory({ telemetry, clock }: AdminSource, wish: HistoryWish): History {
+  const { history } = telemetry;
+  const now = performance.now();
+  const date = clock.date();
+  const noBars = Array.from({ length: historyBars }, () => 0);
+  if (history === undefined)
+    return {
+      calls: [],
+      all: 0,
+      failed: 0,
+      kept: 0,
+      keptBytes: 0,
+      fromAt: date,
+      barMs: 1,
+      callBars: noBars,
+      failedBars: noBars,
+    };
+  const { is, sinceMs, ...filter } = wish;
+  const since = sinceMs === undefined ? undefined : now - sinceMs;
+  const page = history.query({ ...filter, isFailed: is === "failed", since, now, bars: historyBars });
+  const keptSince = history.calls.since;
+  return defined({
+    calls: page.calls.map((call) => reportEnded(call, date)),
+    next: page.next,
+    all: page.all,
+    failed: page.failed,
+    kept: history.calls.next - history.calls.first,
+    keptSince: keptSince === undefined ? undefined : Math.round(date - (now - keptSince)),
+    keptBytes: history.bytes,
+    fromAt: Math.round(date - (now - page.barsFrom)),
+    barMs: Math.max(1, (now - page.barsFrom) / historyBars),
+    callBars: page.callBars,
+    failedBars: page.failedBars,
+  });
+}
+
+/** Sums of calls, of those in memory if they reach back far enough, else of the counters by hour. */
+export function reportUsage(source: AdminSource, by: Usage["by"], sinceMs: number): Usage {
+  const { telemetry, clock, usageFolder } = source;
+  const calls = telemetry.history?.calls;
+  const now = performance.now();
+  const since = now - sinceMs;
+  // Before the first call of this process there may be counters of an earlier one.
+  const hasAll = calls !== undefined && (calls.first > 0 ? (calls.since ?? now) <= since : since >= 0);
+  const sinceAt = clock.date() - sinceMs;
+  if (hasAll || usageFolder === undefined) {
+    const groups = calls?.group(0, since, true) ?? [];
+    const named = groups.map((each) => ({
+      ...each,
+      caller: each.caller ?? "unnamed",
+      server: each.server ?? "",
+      tool: each.tool ?? "",
+    }));
+    const toDate = (reading: number): number => Math.round(clock.date() - (now - reading));
+    return { by, sinceAt, source: "calls", rows: toUsageRows(named, by, toDate) };
+  }
+  return { by, sinceAt, source: "hours", rows: toUsageRows(readUsage(usageFolder, sinceAt), by) };
+}
+
+interface Summed {
+  readonly caller: string;
+  readonly server: string;
+  readonly tool: string;
+  readonly calls: number;
+  readonly failed: number;
+  readonly sumMs: number;
+  readonly mostMs: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly lastAt?: number;
+  readonly durations?: readonly number[];
+}
+
+/** Rows of one kind, those with most calls first. */
+export function toUsageRows(
+  sums: readonly Summed[],
+  by: Usage["by"],
+  toDate: (reading: number) => number = (reading) => reading,
+): readonly UsageReport[] {
+  const groups = new Map<string, Summed[]>();
+  for (const each of sums) {
+    const key = by === "tool" ? `${each.server}\0${each.tool}` : each[by];
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [each]);
+    else group.push(each);
+  }
+  const rows = Array.from(groups.values(), (all): UsageReport => {
+    const sum = (of: (each: Summed) => number): number => all.reduce((total, each) => total + of(each), 0);
+    const calls = sum((each) => each.calls);
+    const durations = all.flatMap(({ durations: own = [] }) => own).toSorted((one, another) => one - another);
+    const quantile = (share: number): number | undefined => durations[Math.floor(durations.length * share)];
+    const lastAt = Math.max(0, ...all.map((each) => each.lastAt ?? 0));
+    const [p50Ms, p99Ms] = [quantile(0.5), quantile(0.99)];
+    return defined({
+      name: all[0]?.[by] ?? "",
+      server: by === "tool" ? all[0]?.server : undefined,
+      calls,
+      failed: sum((each) => each.failed),
+      meanMs: toMs(sum((each) => each.sumMs) / Math.max(1, calls)),
+      mostMs: toMs(Math.max(...all.map(({ mostMs }) => mostMs))),
+      p50Ms: p50Ms === undefined ? undefined : toMs(p50Ms),
+      p99Ms: p99Ms === undefined ? undefined : toMs(p99Ms),
+      tokensIn: estimateTokens(sum((each) => each.bytesIn)),
+      tokensOut: estimateTokens(sum((each) => each.bytesOut)),
+      lastAt: lastAt === 0 ? undefined : toDate(lastAt),
+    });
+  });
+  return rows
+    .filter(({ name }) => name !== "")
+    .toSorted((one, another) => another.calls - one.calls)
+    .slice(0, maxListed);
+}
+
+/** The config as it is understood. */
+export function reportSettings({ file, settings }: AdminSource): Settings {
+  if (file === undefined) return { settings: [] };
+  try {
+    return {
+      file,
+      settings: settings().map(({ path, value, from, line, variables }) => ({
+        path,
+        value,
+        from,
+        ...defined({ line, variables }),
+      })),
+    };
+  } catch (error) {
+    return { file, settings: [], fault: error instanceof Error ? error.message : String(error) };
+  }
 }
 
 /** Recorded JSON, or as much of its text as was kept. */

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Awaitable } from "@junctor/core/async";
 import { defined } from "@junctor/core/options";
-import { expositionType, points, stepMs } from "../telemetry/index.ts";
+import { dayPoints, dayStepMs, expositionType, points, stepMs } from "../telemetry/index.ts";
 import type { AdminSource } from "./admin-source.ts";
 import * as answers from "./answers.ts";
 import type { AdminLogLine } from "./answers.ts";
@@ -12,11 +12,15 @@ import {
   reportCallers,
   reportCalls,
   reportCatalog,
+  reportEnded,
+  reportHistory,
   reportParked,
   reportProblems,
   reportServers,
   reportSessions,
+  reportSettings,
   reportStatus,
+  reportUsage,
 } from "./reports.ts";
 import { AdminError } from "./request.ts";
 import {
@@ -137,7 +141,10 @@ export const routes: readonly Route[] = [
     path: "/api/servers/:name",
     summary: "How one server is.",
     answer: answers.server,
-    handle: ({ at }, { source }) => findServer(source, at.name),
+    handle: ({ at }, { source }) => ({
+      ...findServer(source, at.name),
+      changes: source.days.changesOf(at.name),
+    }),
   }),
   route({
     method: "GET",
@@ -180,8 +187,61 @@ export const routes: readonly Route[] = [
     handle: ({ at }, { source }) => {
       const call = source.telemetry.calls.find(at.id);
       if (call !== undefined) return reportCall(call, source.clock.date(), true);
+      const ended = /^c\d+$/.test(at.id) ? source.telemetry.history?.find(Number(at.id.slice(1))) : undefined;
+      if (ended !== undefined) return reportEnded(ended, source.clock.date());
       throw new AdminError("admin.not_found", `Call ${at.id} is not known any more`);
     },
+  }),
+  route({
+    method: "GET",
+    path: "/api/history",
+    summary:
+      "Calls that ended: the last 100,000, and the last 5,000 that failed, in at most 30 MB. Nothing of it is kept on disk.",
+    query: object<{
+      readonly is: "all" | "failed";
+      readonly server?: string;
+      readonly caller?: string;
+      readonly tool?: string;
+      readonly words?: string;
+      readonly sinceMs?: number;
+      readonly before?: number;
+      readonly limit: number;
+    }>("", {
+      is: word("Only those that failed.", ["all", "failed"], "all"),
+      server: maybe(text("Only of this server.")),
+      caller: maybe(text("Only of this caller, or of the client of callers without a name.")),
+      tool: maybe(text("Only of this tool, by its public name.")),
+      words: maybe(
+        text("Each of these words must be in the tool, server, caller, client, code, reason or trace."),
+      ),
+      sinceMs: maybe(count("Only the last milliseconds.")),
+      before: maybe(count("`next` of the page before.")),
+      limit: count("How many, at most.", { maximum: 500, default: 100 }),
+    }),
+    answer: answers.history,
+    handle: ({ query }, { source }) => reportHistory(source, query),
+  }),
+  route({
+    method: "GET",
+    path: "/api/usage",
+    summary:
+      "Who used how much: `tools/call`, `resources/read` and `prompts/get`. Further back than the calls in memory, it is the sum of all gateways of this user.",
+    query: object<{ readonly by: answers.Usage["by"]; readonly sinceMs: number }>("", {
+      by: word("What the sums are by.", ["caller", "tool", "server"], "tool"),
+      sinceMs: count("Of the last milliseconds, at most 30 days.", {
+        maximum: 30 * 86_400_000,
+        default: 3_600_000,
+      }),
+    }),
+    answer: answers.usage,
+    handle: ({ query: { by, sinceMs } }, { source }) => reportUsage(source, by, sinceMs),
+  }),
+  route({
+    method: "GET",
+    path: "/api/settings",
+    summary: "The config as it is understood, with secrets hidden, and where each value comes from.",
+    answer: answers.settings,
+    handle: (_, { source }) => reportSettings(source),
   }),
   route({
     method: "GET",
@@ -201,25 +261,33 @@ export const routes: readonly Route[] = [
   route({
     method: "GET",
     path: "/api/charts",
-    summary: "Rate, errors and quantiles over the last hour, in steps of 10 s, the last one complete.",
-    query: object<{ readonly by: "total" | "server" | "tool"; readonly name?: string; readonly top: number }>(
-      "",
-      {
-        by: word(
-          "One chart for all calls, for each server, or for each tool.",
-          ["total", "server", "tool"],
-          "total",
-        ),
-        name: maybe(text("Only this server or tool.")),
-        top: count("How many of the busiest.", { maximum: 1000, default: 20 }),
-      },
-    ),
+    summary:
+      "Rate, errors and quantiles over the last hour in steps of 10 s, or over the last day in steps of 5 min; the last step is complete.",
+    query: object<{
+      readonly by: "total" | "server" | "tool";
+      readonly name?: string;
+      readonly top: number;
+      readonly range: "hour" | "day";
+    }>("", {
+      by: word(
+        "One chart for all calls, for each server, or for each tool.",
+        ["total", "server", "tool"],
+        "total",
+      ),
+      name: maybe(text("Only this server or tool.")),
+      top: count("How many of the busiest.", { maximum: 1000, default: 20 }),
+      range: word("The last hour or the last day; tools have the last hour only.", ["hour", "day"], "hour"),
+    }),
     answer: answers.charts,
-    handle: ({ query: { by, name, top } }, { source }) => {
+    handle: ({ query: { by, name, top, range } }, { source }) => {
+      const span = by === "tool" ? "hour" : range;
       const series = source.telemetry.charts
-        .read(by, name === undefined ? top : 1000)
+        .read(by, name === undefined ? top : 1000, span)
         .filter((chart) => name === undefined || (by === "tool" ? chart.tool : chart.server) === name);
-      return { stepMs, endAt: source.telemetry.charts.endAt, points, series };
+      const { endAt } = source.telemetry.charts;
+      return span === "day"
+        ? { stepMs: dayStepMs, endAt, points: dayPoints, series }
+        : { stepMs, endAt, points, series };
     },
   }),
   route({

@@ -724,6 +724,12 @@ export const gatewayRows = {
     byDefault: "by cores",
     doc: "how many servers start at the same time; 1 to 64",
   }),
+  history: row({
+    type: flag,
+    usual: true,
+    ...atStart,
+    doc: "whether the admin API keeps the last calls in memory (at most 30 MB), and counters by hour in the state folder for 30 days",
+  }),
   remember: row({
     type: flag,
     usual: true,

@@ -214,6 +214,7 @@ test("what is left out is filled in", () => {
     store: undefined,
     trunk: undefined,
     drainMs: 600_000,
+    history: true,
     remember: true,
     secrets: [],
     ownSecrets: {},
@@ -300,10 +301,11 @@ test("everything that may be said is taken", () => {
   const sha256 = createHash("sha256").update(key).digest("hex");
   const config = fromValue({
     mcpServers: { a },
-    junctor: { ...junctor, keys, remember: false, servers: { a: server } },
+    junctor: { ...junctor, keys, history: false, remember: false, servers: { a: server } },
   });
   expect(config).toEqual({
     ...junctor,
+    history: false,
     remember: false,
     servers: [{ name: "a", launch: command("a"), onlyTools: undefined, withoutTools: [], ...server }],
     disabled: [],

@@ -41,6 +41,8 @@ export interface CallRecord {
   outcome: CallOutcome | undefined;
   code: string | undefined;
   delivery: string | undefined;
+  /** Why it failed, in words. */
+  reason: string | undefined;
   endedAt: number | undefined;
   /** Of its last round. */
   bytesIn: number;
@@ -83,6 +85,7 @@ export function createRecord(begun: CallBeginning): CallRecord {
     outcome: undefined,
     code: undefined,
     delivery: undefined,
+    reason: undefined,
     endedAt: undefined,
     bytesIn: 0,
     bytesOut: 0,

@@ -27,22 +27,32 @@ type ChartKind = "total" | "server" | "tool";
 /** How long a step is, and how many are kept: one hour. */
 export const stepMs = 10_000;
 export const points = 360;
+/** The same for the charts of a day. */
+const stepsOfDayPoint = 30;
+export const dayStepMs: number = stepMs * stepsOfDayPoint;
+export const dayPoints = 288;
+
+/** What a chart covers. */
+export type ChartRange = "hour" | "day";
 
 /** The methods that are charted. */
 const charted = new Set(["tools/call", "resources/read", "prompts/get"]);
 /** Servers and tools beyond this number share a chart. */
 const maxCharts = 1000;
 
-/** A chart of fixed size: 4 numbers a step. */
-class ChartRing {
-  readonly name: ChartName;
-  readonly #values = new Float32Array(points * 4).fill(Number.NaN);
-  /** The step that is gathered now. */
+/** Points of one width. */
+class Points {
+  readonly #values: Float32Array;
+  readonly #count: number;
+  readonly #ms: number;
+  /** The point that is gathered now. */
   #counts: Float64Array | undefined;
   #failed = 0;
 
-  constructor(name: ChartName) {
-    this.name = name;
+  constructor(count: number, ms: number) {
+    this.#values = new Float32Array(count * 4).fill(Number.NaN);
+    this.#count = count;
+    this.#ms = ms;
   }
 
   add(counts: Float64Array, isFailed: boolean): void {
@@ -53,24 +63,51 @@ class ChartRing {
     }
   }
 
-  /** Ends the step with this number. */
+  /** Ends the point with this number. */
   end(step: number): void {
     const counts = this.#counts;
     const total = counts?.reduce((sum, count) => sum + count, 0) ?? 0;
-    const at = (step % points) * 4;
-    this.#values[at] = (total * 1000) / stepMs;
-    this.#values[at + 1] = (this.#failed * 1000) / stepMs;
+    const at = (step % this.#count) * 4;
+    this.#values[at] = (total * 1000) / this.#ms;
+    this.#values[at + 1] = (this.#failed * 1000) / this.#ms;
     this.#values[at + 2] = (counts && quantileOf(counts, 0.5)) ?? Number.NaN;
     this.#values[at + 3] = (counts && quantileOf(counts, 0.99)) ?? Number.NaN;
     this.#counts = undefined;
     this.#failed = 0;
   }
 
-  /** A step before the first falls on the place of a future step, which is empty. */
+  /** A point before the first falls on the place of a future one, which is empty. */
   point(step: number): ChartPoint {
-    const at = ((step + points) % points) * 4;
+    const at = ((step + this.#count) % this.#count) * 4;
     const read = (offset: number): number => this.#values[at + offset] ?? Number.NaN;
     return { rate: read(0) || 0, errors: read(1) || 0, p50Ms: toMs(read(2)), p99Ms: toMs(read(3)) };
+  }
+}
+
+/** A chart of fixed size: 4 numbers a point. Only charts of servers, and the total, have the points of a day. */
+class ChartRing {
+  readonly name: ChartName;
+  readonly #hour = new Points(points, stepMs);
+  readonly #day: Points | undefined;
+
+  constructor(name: ChartName) {
+    this.name = name;
+    this.#day = name.tool === undefined ? new Points(dayPoints, dayStepMs) : undefined;
+  }
+
+  add(counts: Float64Array, isFailed: boolean): void {
+    this.#hour.add(counts, isFailed);
+    this.#day?.add(counts, isFailed);
+  }
+
+  /** Ends the step with this number. */
+  end(step: number): void {
+    this.#hour.end(step);
+    if (step % stepsOfDayPoint === 0) this.#day?.end(step / stepsOfDayPoint);
+  }
+
+  point(step: number, range: ChartRange = "hour"): ChartPoint {
+    return (range === "day" ? (this.#day ?? this.#hour) : this.#hour).point(step);
   }
 }
 
@@ -99,10 +136,11 @@ export class Charts {
   }
 
   /** The last `count` points, of the charts of a kind that had most calls. */
-  read(kind: ChartKind, top: number, count: number = points): readonly Chart[] {
+  read(kind: ChartKind, top: number, range: ChartRange = "hour"): readonly Chart[] {
+    const count = range === "day" ? dayPoints : points;
     const rings =
       kind === "total" ? [this.#total] : [...(kind === "server" ? this.#servers : this.#tools).values()];
-    const charts = rings.map((ring) => ({ ...ring.name, ...this.#read(ring, count) }));
+    const charts = rings.map((ring) => ({ ...ring.name, ...this.#read(ring, count, range) }));
     const callsOf = ({ rate }: Chart): number => rate.reduce((sum, each) => sum + each, 0);
     return charts.toSorted((one, another) => callsOf(another) - callsOf(one)).slice(0, top);
   }
@@ -146,9 +184,10 @@ export class Charts {
     if (tool !== "") ringOf(this.#tools, { server, tool }).add(added, isFailed);
   }
 
-  #read(ring: ChartRing, count: number): Omit<Chart, keyof ChartName> {
-    const first = this.#step - count + 1;
-    const read = Array.from({ length: count }, (_, index) => ring.point(first + index));
+  #read(ring: ChartRing, count: number, range: ChartRange = "hour"): Omit<Chart, keyof ChartName> {
+    const last = range === "day" ? Math.floor(this.#step / stepsOfDayPoint) : this.#step;
+    const first = last - count + 1;
+    const read = Array.from({ length: count }, (_, index) => ring.point(first + index, range));
     return {
       rate: read.map(({ rate }) => rate),
       errors: read.map(({ errors }) => errors),

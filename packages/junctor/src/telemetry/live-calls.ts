@@ -1,5 +1,6 @@
 import { Numbered, setNewest } from "@junctor/core/async";
 import { type CallRecord, type CallState, idOf } from "./call-record.ts";
+import type { CallHistory } from "./history.ts";
 
 const maxSteps = 30;
 /** Calls whose callers are away, with the questions. Beyond this the oldest is no longer known as the same call. */
@@ -10,8 +11,13 @@ export class LiveCalls {
   readonly #underway = new Numbered<CallRecord>();
   readonly #away = new Map<number, CallRecord>();
   readonly #ended = new EndedCalls();
+  readonly #history: CallHistory | undefined;
   /** Undefined while there is no reader. */
   #changes: CallChanges | undefined;
+
+  constructor(history?: CallHistory) {
+    this.#history = history;
+  }
 
   /** Those underway, oldest first. */
   get underway(): readonly CallRecord[] {
@@ -73,6 +79,7 @@ export class LiveCalls {
     call.state = "ended";
     call.endedAt = now;
     this.#ended.add(call);
+    this.#history?.add(call);
     this.#changes?.ended(call);
   }
 

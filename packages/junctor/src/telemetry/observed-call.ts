@@ -198,6 +198,7 @@ export class ObservedCall implements Observation {
     record.outcome = isCancelled ? "cancelled" : outcome === "refused" ? "refused" : "failed";
     record.code = code ?? "unknown";
     record.delivery = typeof delivery === "string" ? delivery : undefined;
+    if (error instanceof Error) record.reason = shortened(error.message);
   }
 
   ended(result: RawJson | undefined, error?: RpcError): void {

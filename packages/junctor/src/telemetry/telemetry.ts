@@ -5,10 +5,12 @@ import { packageVersion } from "@junctor/core/options";
 import type { Request } from "@junctor/core/rpc";
 import type { AccessLog } from "./access-log.ts";
 import { Charts, stepMs } from "./charts.ts";
+import { CallHistory, reasonOf } from "./history.ts";
 import { LiveCalls } from "./live-calls.ts";
 import { CallCounts, type Metric } from "./metrics.ts";
 import { ObservedCall, placeOf, type TelemetryParts, type Tracer } from "./observed-call.ts";
 import { randomId } from "./trace.ts";
+import { UsageFiles } from "./usage-files.ts";
 
 interface TelemetryOptions {
   /** How callers reach the gateway. */
@@ -17,6 +19,12 @@ interface TelemetryOptions {
   readonly tracer?: Tracer | undefined;
   /** Whether durations are counted and calls are shown, for the admin API; without it only traces and the access log are made. */
   readonly isShown: boolean;
+  /** Whether the calls that ended are kept in memory; only where they are shown. */
+  readonly hasHistory?: boolean;
+  /** The folder for counters by hour; none without it. */
+  readonly usageFolder?: string | undefined;
+  /** The counters cannot be written. */
+  readonly onUsageLost?: (error: unknown) => void;
   /** Whether arguments and results of a server are kept for the admin API, redacted by `redact`. */
   readonly records?: (server: string) => boolean;
   readonly redact?: (json: string) => string;
@@ -28,6 +36,8 @@ export interface Telemetry extends Disposable {
   readonly observer: Observer;
   readonly calls: LiveCalls;
   readonly charts: Charts;
+  /** Undefined where it is switched off. */
+  readonly history: CallHistory | undefined;
   /** How many requests were answered, and how many of them with a failure. */
   readonly totals: { readonly ended: number; readonly failed: number };
   /** A request was refused before it was a call. */
@@ -49,13 +59,16 @@ const maxRedacted = 256 * 1024;
 /** Observes the calls of one server. */
 export function createTelemetry(options: TelemetryOptions): Telemetry {
   const { transport, accessLog, tracer, isShown, clock = systemClock } = options;
+  const history = isShown && options.hasHistory === true ? new CallHistory() : undefined;
   const { records = () => false, redact = (json: string) => json } = options;
   const counts = new CallCounts();
-  const calls = new LiveCalls();
+  const calls = new LiveCalls(history);
   const charts = new Charts(counts.served);
   const listeners = new Set<() => void>();
+  const usage = history && options.usageFolder !== undefined ? openUsage(history, options) : undefined;
   const tick = (): void => {
     charts.tick(clock.date());
+    usage?.tick(clock.date());
     for (const listener of listeners) listener();
     stop = clock.timer(stepMs, tick);
   };
@@ -78,6 +91,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       if (!call.isFromPage && (call.server === undefined || !records(call.server))) return;
       call.args = toKept(params?.at("arguments"));
       call.result = toKept(result);
+      if (call.outcome === "tool_error") call.reason ??= reasonOf(call.result);
     },
   };
   const began = (request: Request, wire: WireContext): ObservedCall | undefined => {
@@ -93,6 +107,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     observer: { began },
     calls,
     charts,
+    history,
     get totals() {
       return counts.totals;
     },
@@ -105,6 +120,36 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    [Symbol.dispose]: () => stop(),
+    [Symbol.dispose]: () => {
+      stop();
+      usage?.end(clock.date());
+    },
+  };
+}
+
+/** How many steps of the charts pass between two writes of the counters: a minute. */
+const stepsBetweenWrites = 6;
+
+/** Moves what the history got since the last step into the counters of the hour. */
+function openUsage(
+  history: CallHistory,
+  { usageFolder = "", onUsageLost = () => {} }: TelemetryOptions,
+): { tick(date: number): void; end(date: number): void } {
+  const files = new UsageFiles(usageFolder, randomId(8));
+  let seen = 0;
+  let steps = 0;
+  const gather = (date: number, isWritten: boolean): void => {
+    try {
+      const groups = history.calls.group(seen);
+      seen = history.calls.next;
+      files.add(groups, date);
+      if (isWritten) files.write();
+    } catch (error) {
+      onUsageLost(error);
+    }
+  };
+  return {
+    tick: (date) => gather(date, ++steps % stepsBetweenWrites === 0),
+    end: (date) => gather(date, true),
   };
 }

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "@junctor/core/async";
 import type { ListenHttpOptions, HttpListener } from "@junctor/server";
@@ -9,8 +9,15 @@ import {
   type KeptLog,
   type AdminListener,
   listenAdmin,
+  ServerDays,
 } from "../../admin/index.ts";
-import type { GatewayConfig } from "../../config/index.ts";
+import {
+  type GatewayConfig,
+  listSettings,
+  readConfigText,
+  sourceOfFiles,
+  stateFolder,
+} from "../../config/index.ts";
 import type { OnServer, RunningGateway } from "../../gateway/index.ts";
 import type { ServerStatus } from "../../servers/index.ts";
 import {
@@ -107,6 +114,7 @@ export class Observed implements AsyncDisposable {
   readonly #spans: Spans | undefined;
   /** How often each server was started. */
   readonly #starts = new Map<string, number>();
+  readonly #days = new ServerDays();
   #gateway: RunningGateway | undefined;
   #admin: AdminListener | undefined;
   /** Undefined when nothing is observed. */
@@ -123,6 +131,7 @@ export class Observed implements AsyncDisposable {
   }
 
   readonly onServer: OnServer = (server, health) => {
+    if (health !== undefined) this.#days.note(server, health, systemClock.date());
     if (health?.kind === "starting") this.#starts.set(server, (this.#starts.get(server) ?? 0) + 1);
     this.#admin?.serverChanged(server);
   };
@@ -166,7 +175,7 @@ export class Observed implements AsyncDisposable {
   readonly #flush = (): void => this.#accessLog?.[Symbol.dispose]();
 
   #createTelemetry(): Telemetry | undefined {
-    const { config, transport } = this.#options;
+    const { config, transport, log } = this.#options;
     const isShown = config.admin !== false;
     const accessLog = this.#accessLog;
     const spans = this.#spans;
@@ -179,10 +188,19 @@ export class Observed implements AsyncDisposable {
       },
       transport: transport === "daemon" ? "stdio" : transport,
       isShown,
+      hasHistory: config.history,
+      usageFolder: this.#usageFolder,
+      onUsageLost: (error) =>
+        log.warn({ error: describeError(error) }, "the counters of calls cannot be written"),
       accessLog,
       records: (server) => this.#gateway?.controls.isRecorded(server) === true,
       redact: (json) => this.#gateway?.controls.redact(json) ?? "null",
     });
+  }
+
+  get #usageFolder(): string | undefined {
+    const { admin, history } = this.#options.config;
+    return admin !== false && history ? join(stateFolder(), "usage") : undefined;
   }
 
   /** What the admin API shows and does. */
@@ -204,6 +222,13 @@ export class Observed implements AsyncDisposable {
       hasKeys: () => gateway.controls.needsProof(),
       http: () => http,
       edits,
+      days: this.#days,
+      usageFolder: this.#usageFolder,
+      settings: () => {
+        if (file === undefined) return [];
+        const source = { file, env: process.env, folder: dirname(resolve(file)), ...sourceOfFiles };
+        return listSettings(readConfigText(file), source);
+      },
       warnings: () => config.warnings,
       advise: (status) => adviseOnStatus(gateway, status),
       restarts: (server) => Math.max(0, (this.#starts.get(server) ?? 0) - 1),
