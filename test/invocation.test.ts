@@ -5,7 +5,11 @@ import { commandNames } from "../packages/junctor/src/cli/terminal/commands.ts";
 import { invocation, junctor } from "../packages/junctor/src/invocation/index.ts";
 import { readSource, readSourceGraph, root } from "./source-graph.ts";
 
-const command = new RegExp(`(?<![\\w./-])junctor (?:${[...commandNames, "help"].join("|")})\\b`);
+const names = [...commandNames, "help"].join("|");
+/** `junctor ${name}` counts too; `junctor ${version}` is no command. */
+const command = new RegExp(
+  `(?<![\\w./-])junctor (?:(?:${names})\\b|\\$\\{(?!(?:\\w+\\.)?(?:version|build|side)\\b|String))`,
+);
 
 /** Texts in the source that are no messages: what shells run, and what pages of reference are made of. */
 const others = [

@@ -1,4 +1,5 @@
 import type { Client } from "@junctor/client";
+import { junctor } from "../../invocation/index.ts";
 import {
   clipLine,
   note,
@@ -42,10 +43,10 @@ export async function runListing<T>(
   const { name, verb, operands } = listing;
   const [first, ...rest] = parsed.operands;
   const isRead = first === verb;
-  if (isRead && rest.length === 0) throw new UsageError(`write junctor ${name} ${verb} ${operands}`);
+  if (isRead && rest.length === 0) throw new UsageError(`write ${junctor(name)} ${verb} ${operands}`);
   if (!isRead && rest[0] !== undefined)
     throw new UsageError(
-      `${name} takes one URL, but got ${JSON.stringify(rest[0])} as well; write junctor ${name} ${verb} ${operands} --server URL`,
+      `${name} takes one URL, but got ${JSON.stringify(rest[0])} as well; write ${junctor(name)} ${verb} ${operands} --server URL`,
     );
   const named = isRead ? undefined : first;
   if (named !== undefined && parsed.flags.server !== undefined)

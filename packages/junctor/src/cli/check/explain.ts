@@ -1,5 +1,6 @@
 import { type ErrorEntry, loadErrorEntries } from "@junctor/core/errors";
 import { nearest } from "@junctor/core/options";
+import { junctor } from "../../invocation/index.ts";
 import { lineWidth, print, type Run, UsageError, wrap } from "../terminal/index.ts";
 
 /** `junctor explain` */
@@ -43,7 +44,7 @@ function describeEntry({
 }: ErrorEntry): string {
   const lines: readonly (readonly [string, string])[] = [
     ["means", meaning],
-    ["what to do", advice],
+    ["what to do", advice.replaceAll(/`junctor (.*?)`/g, (_, words: string) => `\`${junctor(words)}\``)],
     ["class", className],
     ...Object.entries(fields).map(([name, text]) => [`.${name}`, text] as const),
     ...(number === undefined || number === 0 ? [] : [["JSON-RPC", String(number)] as const]),

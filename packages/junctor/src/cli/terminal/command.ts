@@ -195,7 +195,7 @@ export function describeProgram(): string {
       .map(({ names, brief }) => `  ${names.padEnd(width)}  ${brief}`),
   ]);
   return [
-    "Usage: junctor COMMAND [flags]    junctor COMMAND --help tells more about one",
+    `Usage: ${junctor("COMMAND")} [flags]    COMMAND --help tells more about one`,
     "",
     ...lines,
     "",
@@ -213,8 +213,7 @@ export function describeCommand(name: string): string {
   if (row === undefined) return describeProgram();
   const { summary, operands, takesCommand = false, examples, failure } = row;
   const usage = [
-    "Usage: junctor",
-    name,
+    `Usage: ${junctor(name)}`,
     operands,
     "[flags]",
     takesCommand ? "[-- COMMAND ARGS…]" : undefined,
@@ -227,7 +226,7 @@ export function describeCommand(name: string): string {
     ...describeFlags(flagsOf(row)),
     "",
     "Examples:",
-    ...describeExamples(examples.map((example) => `junctor ${example}`)),
+    ...describeExamples(examples.map((example) => junctor(example))),
     ...(failure === undefined ? [] : ["", `Exit code 1: ${failure}`]),
     "",
   ].join("\n");
