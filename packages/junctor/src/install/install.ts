@@ -21,7 +21,7 @@ import {
 import type { ClientPlace, ClientProgram } from "./clients.ts";
 import { SpliceError } from "./json-splice.ts";
 import { forgetInstalled, keepBackup, type LedgerEntry, noteInstalled, readBackup } from "./ledger.ts";
-import { addServers, type ConfigEdit, whyRefused } from "./our-config.ts";
+import { addServers, type ConfigEdit, whyRefused, writeOurConfig } from "./our-config.ts";
 
 interface InstallOptions {
   readonly place: ClientPlace;
@@ -114,7 +114,7 @@ async function spliceOrKeep(
 
 /** Writes our config first: a server is in one of the two files at every moment. */
 export function applyInstall({ client, file, text, config, removed, replaced }: InstallPlan): void {
-  if (config.text !== config.file.text) writeClientFile(config.file, config.text);
+  if (config.text !== config.file.text) writeOurConfig(config.file, config.text);
   if (text === file.text) return;
   const backup = keepBackup(client.id, file.text);
   const takeBack = noteInstalled({
@@ -178,7 +178,7 @@ export function applyUninstall({ file, text, noted }: Restored): void {
  * beside that is lost, or breaks it. Throws a `SpliceError` that says what to run when the program is missing.
  */
 export function installByCommand({ client, file, config, entry, removed, replaced }: InstallPlan): void {
-  if (config.text !== config.file.text) writeClientFile(config.file, config.text);
+  if (config.text !== config.file.text) writeOurConfig(config.file, config.text);
   const takeBack = noteInstalled({
     client: client.id,
     file: file.path,

@@ -1,9 +1,10 @@
+import { dirname, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { defaultNaming, type Separator } from "@junctor/core/compose";
 import { ConfigError } from "@junctor/core/errors";
-import { findSamePrefixes, parseConfig, toPrefix } from "../config/index.ts";
+import { createConfigSchema, findSamePrefixes, parseConfig, toPrefix } from "../config/index.ts";
 import type { OurEntry } from "./client-entry.ts";
-import { readClientFile, type TextFile } from "./client-file.ts";
+import { readClientFile, type TextFile, writeClientFile } from "./client-file.ts";
 import { parseJson, readJsonSection, spliceJson } from "./json-splice.ts";
 
 /** Our config with servers added, and under which name each of them is. */
@@ -16,6 +17,35 @@ export interface ConfigEdit {
   readonly added: readonly string[];
   /** The names in our config that were off, and are on. */
   readonly enabled: readonly string[];
+}
+
+/** The schema for editors, beside our config: a path that holds wherever the package is. */
+const schemaName = "junctor.schema.json";
+const newConfig = `${JSON.stringify({ $schema: `./${schemaName}`, mcpServers: {} }, null, 2)}\n`;
+
+/** Our config with servers set or taken out. A new one names its schema. */
+export function editServers(
+  { path, text }: TextFile,
+  set: ReadonlyMap<string, OurEntry>,
+  remove: readonly string[],
+): string {
+  const edited = spliceJson(path, text.trim() === "" ? newConfig : text, {
+    section: "mcpServers",
+    set,
+    remove,
+  });
+  assertConfig(path, edited);
+  return edited;
+}
+
+/** Writes our config, and beside it the schema that it names, as this version has it. */
+export function writeOurConfig(file: TextFile, text: string): void {
+  writeClientFile(file, text);
+  const { $schema } = (parseJson(file.path, text)?.value ?? {}) as { readonly $schema?: unknown };
+  if ($schema !== `./${schemaName}`) return;
+  const schema = readClientFile(join(dirname(file.path), schemaName));
+  const next = `${JSON.stringify(createConfigSchema(), undefined, 2)}\n`;
+  if (schema.text !== next) writeClientFile(schema, next);
 }
 
 /** Servers that keep the state of one user, as of November 2026: each session gets a process of its own. */
@@ -58,10 +88,7 @@ export function addServers(
     set.set(own, next);
     if (stateful.test([entry.command, ...(entry.args ?? [])].join(" "))) perSession.push(own);
   }
-  const withServers =
-    set.size === 0 && file.exists
-      ? file.text
-      : spliceJson(path, file.text, { section: "mcpServers", set, remove: [] });
+  const withServers = set.size === 0 && file.exists ? file.text : editServers(file, set, []);
   const text = perSession.length === 0 ? withServers : withSettings(path, withServers, perSession);
   assertConfig(path, text);
   const enabled = [...set.keys()].filter((name) => before.has(name));

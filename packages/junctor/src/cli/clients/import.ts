@@ -4,7 +4,7 @@ import {
   fileOf,
   readClientFile,
   readSection,
-  writeClientFile,
+  writeOurConfig,
   type ClientProgram,
   clients,
   isOurEntry,
@@ -58,7 +58,7 @@ export const importServers: Run<"import"> = async (parsed) => {
   if (edit.text === edit.file.text) await print("nothing is new\n");
   else if (await mayWrite(parsed, `Add ${edit.added.length} to ${toSafeLine(config)}?`)) {
     moved.write();
-    writeClientFile(edit.file, edit.text);
+    writeOurConfig(edit.file, edit.text);
     await print(`${edit.added.length} added to ${toSafeLine(config)}\n`);
     await tellGateways(config);
   }

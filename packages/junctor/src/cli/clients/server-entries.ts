@@ -4,12 +4,11 @@ import { suggest } from "@junctor/core/options";
 import { isRelativePath } from "../../daemon/index.ts";
 import { createGateway } from "../../gateway/index.ts";
 import {
-  readClientFile,
-  writeClientFile,
+  editServers,
   type OurEntry,
-  spliceJson,
-  assertConfig,
+  readClientFile,
   readOurServers,
+  writeOurConfig,
 } from "../../install/index.ts";
 import { junctor } from "../../invocation/index.ts";
 import { note, type ParsedOf, print, type Run, toSafeLine, UsageError } from "../terminal/index.ts";
@@ -106,9 +105,8 @@ async function edit(
   names: readonly string[],
 ): Promise<void> {
   const file = readClientFile(config);
-  const text = spliceJson(config, file.text, { section: "mcpServers", set, remove: names });
-  assertConfig(config, text);
-  if (text !== file.text) writeClientFile(file, text);
+  const text = editServers(file, set, names);
+  if (text !== file.text) writeOurConfig(file, text);
   await tellGateways(config);
 }
 
