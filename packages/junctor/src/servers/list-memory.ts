@@ -23,7 +23,7 @@ interface ListMemoryOptions {
   readonly hide: (json: string) => string;
   readonly log: GatewayLog;
   readonly clock?: Clock;
-  /** Most files; the oldest are removed first. 256. */
+  /** Most files; the oldest are removed first. 2,000. */
   readonly maxFiles?: number;
 }
 
@@ -58,6 +58,9 @@ const missedMs = 5000;
 /** The oldest files are removed when all of them together are larger. */
 const maxTotalBytes = 64 * 1024 * 1024;
 
+/** How long after a write old files are removed. A gateway with many servers writes many files, and looks at the folder once. */
+const pruneMs = 5000;
+
 /** A file that is being written is moved to its place within moments. */
 const leftOverMs = 60 * 60_000;
 
@@ -84,12 +87,13 @@ interface Pending {
  * no call.
  */
 export function openListMemory(options: ListMemoryOptions): ListMemory {
-  const { folder, hide, log, clock = systemClock, maxFiles = 256 } = options;
+  const { folder, hide, log, clock = systemClock, maxFiles = 2000 } = options;
   const { pathOf, read, toFile } = createFileFormat(folder);
   const pending = new Map<string, Pending>();
   const written = new Map<string, string>();
   let writing: Promise<void> = Promise.resolve();
   let hasWarned = false;
+  let stopPruning: (() => void) | undefined;
 
   const warn = (error: unknown): void => {
     if (hasWarned) return;
@@ -108,7 +112,12 @@ export function openListMemory(options: ListMemoryOptions): ListMemory {
     if (text.length > maxBytes) return rm(path, { force: true });
     await writePrivateFileAsync(path, toFile(text));
     written.set(path, text);
-    await prune(folder, maxFiles);
+    stopPruning ??= clock.timer(pruneMs, () => void pruneNext());
+  };
+  const pruneNext = (): Promise<void> => {
+    stopPruning?.();
+    stopPruning = undefined;
+    return (writing = writing.then(() => prune(folder, maxFiles)).catch(warn));
   };
   const writeNext = (path: string): Promise<void> => (writing = writing.then(() => write(path)).catch(warn));
 
@@ -160,6 +169,7 @@ export function openListMemory(options: ListMemoryOptions): ListMemory {
     flush: async () => {
       for (const path of pending.keys()) void writeNext(path);
       await writing;
+      if (stopPruning !== undefined) await pruneNext();
     },
   };
 }
