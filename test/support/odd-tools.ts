@@ -19,7 +19,7 @@ export function createOddRegistry(onAborted?: () => void): Registry {
   registry.register(
     "big",
     { input: { type: "object", properties: { bytes: { type: "integer" } }, required: ["bytes"] } },
-    ({ bytes }) => "x".repeat(Number(bytes)),
+    ({ bytes }) => "x".repeat(bytes),
   );
 
   registry.register("fail", {}, () => {

@@ -1,5 +1,6 @@
 /** For those who write tools: register them, and serve them over stdio, TCP, HTTP or a fetch handler. */
 
+export { type App, type AppContext, type AppOptions, bearer, createApp } from "./app/index.ts";
 export {
   anybody,
   type Authenticate,
@@ -17,7 +18,6 @@ export { listenTcp, serveStdio, serveStream } from "./listen/index.ts";
 export { allowTools, auditLog, limitRate, limitTime, redact } from "./middleware/index.ts";
 export {
   type AppView,
-  type Completer,
   type CompletionRegistry,
   createCompletionRegistry,
   createMemoryTasks,
@@ -29,17 +29,11 @@ export {
   type InferredOutput,
   type Job,
   type JsonSchema,
-  type PromptContext,
-  type PromptHandler,
   type PromptRegistry,
-  type ReadContext,
   type Registry,
   type RegistryOptions,
-  type ResourceReader,
   type ResourceRegistry,
   type SchemaSource,
-  type TaskContext,
-  type TaskHandler,
   type ToolContext,
   type ToolEvent,
   type ToolHandler,

@@ -10,6 +10,10 @@ export const toolError = {
       meaning: "A tool ran and failed, and says so to the model.",
       advice: "Read the message; it is the tool's own. Throw one yourself to tell the model what to try.",
     },
+    "tool.declined": {
+      meaning: "The user said no to a question of a tool, or closed it, and the tool did not handle that.",
+      advice: "Nothing is wrong. A tool that can do without the answer catches this error around its `ask`.",
+    },
     "tool.refused": {
       meaning: "A middleware refused a call, and says why to the model. The tool was not run.",
       advice: "Read the message; it is the middleware's own.",

@@ -72,7 +72,7 @@ export class ToolError extends BrandedError {
     const { code = "tool.failed", ...rest } = options;
     super(message, rest);
     this.code = code;
-    this.delivery = code === "tool.failed" ? "answered" : "not_sent";
+    this.delivery = code === "tool.failed" || code === "tool.declined" ? "answered" : "not_sent";
   }
 }
 

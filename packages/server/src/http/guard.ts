@@ -8,7 +8,7 @@ import type { HttpHeaders, HttpRequest, Reply } from "./reply.ts";
 export interface GuardOptions {
   /** The address that was bound, where the runtime knows it. */
   readonly host?: string;
-  /** More values of `Host` to serve, such as `mcp.example.com` or `mcp.example.com:8443`. */
+  /** More values of `Host` to serve, such as `mcp.example.com` or `mcp.example.com:8443`. `*` serves every host: only where pages of other sites cannot reach the endpoint, or cannot use it without a token. */
   readonly allowedHosts?: readonly string[];
   /** More values of `Origin` to serve, such as `https://app.example.com`. */
   readonly allowedOrigins?: readonly string[];
@@ -42,16 +42,20 @@ export function createGuard(options: GuardOptions): Guard {
     return name.endsWith(end) && ownNames.has(name.slice(0, -end.length));
   };
 
+  const isAnyServed = hosts.has("*");
+  const isOwnOrigin = (name: string, asked: string, port: number | undefined): boolean =>
+    isAnyServed ? name === asked : isServed(name, port);
+
   return ({ header, hostCount, localPort }) => {
     const asked = header("host")?.toLowerCase() ?? "";
-    if (hostCount !== 1 || !isServed(asked, localPort)) {
+    if (hostCount !== 1 || !(isAnyServed || isServed(asked, localPort))) {
       return `The Host ${JSON.stringify(asked)} is not served here; add it to allowedHosts if it should be.`;
     }
     const origin = header("origin")?.toLowerCase();
     if (origin === undefined || origins.has(origin)) return undefined;
     const isOwn =
       (origin.startsWith("http://") || origin.startsWith("https://")) &&
-      isServed(origin.slice(origin.indexOf("//") + 2), localPort);
+      isOwnOrigin(origin.slice(origin.indexOf("//") + 2), asked, localPort);
     return isOwn
       ? undefined
       : `The Origin ${JSON.stringify(origin)} is not served here; add it to allowedOrigins if it should be.`;

@@ -142,6 +142,7 @@ export class HttpHandler {
 
   #methodsAt(path: string): Methods | undefined {
     if (Object.hasOwn(this.#routes, path)) return this.#routes[path];
+    if (this.#path === "*") return path.startsWith("/.well-known/") ? undefined : this.#routes["*"];
     return this.#mountRoutes.find(([base]) => path.startsWith(base))?.[1];
   }
 

@@ -11,7 +11,7 @@ import type { Pages } from "./pages.ts";
 
 /** How the endpoint of a server answers over HTTP. Each setting has a default that is right for a server on this machine. */
 export interface HttpOptions extends GuardOptions {
-  /** The path of the endpoint; `/mcp`. */
+  /** The path of the endpoint; `/mcp`. `*` is every path that has no other use, for a router that chose the path already. */
   readonly path?: string;
   /** Further servers below that path. */
   readonly mounts?: Mounts;

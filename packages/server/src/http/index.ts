@@ -26,6 +26,7 @@ export type { Mounts } from "./mounts.ts";
 export { NodeRequest, readNodeBody } from "./node-reply.ts";
 export { listenHttp } from "./listen-http.ts";
 export type { HttpListener } from "./node.ts";
+export type { NodeHandler } from "./node-handler.ts";
 export type { PageAnswer, PageRequest, Pages } from "./pages.ts";
 export {
   type FrameSink,

@@ -1,6 +1,13 @@
 export { type AppView, type AppViewSpec, defineView } from "./app-view.ts";
 export { type Completer, type CompletionRegistry, createCompletionRegistry } from "./completion.ts";
-export type { ToolContext, ToolEvent, ToolHandler } from "./event.ts";
+export type {
+  EventStream,
+  HandlerResult,
+  OutputResult,
+  ToolContext,
+  ToolEvent,
+  ToolHandler,
+} from "./event.ts";
 export type { Job } from "./jobs.ts";
 export { resourceOffers } from "./members.ts";
 export { createMemoryTasks, type MemoryTasks, type TaskRun } from "./memory-tasks.ts";
@@ -8,12 +15,14 @@ export {
   createPromptRegistry,
   type PromptContext,
   type PromptHandler,
+  type PromptOutput,
   type PromptRegistry,
 } from "./prompts.ts";
-export { createRegistry, type Registry, type RegistryOptions } from "./registry.ts";
+export { createRegistry, isEventStream, type Registry, type RegistryOptions } from "./registry.ts";
 export {
   createResourceRegistry,
   type ReadContext,
+  type ReadResult,
   type ResourceReader,
   type ResourceRegistry,
 } from "./resources.ts";
@@ -26,4 +35,5 @@ export {
 } from "./schema.ts";
 export { withJsonSchema } from "./standard-schema.ts";
 export type { TaskContext, TaskHandler } from "./task-tools.ts";
-export type { ToolSpec } from "./tool-spec.ts";
+export type { NoInput } from "./tool-entry.ts";
+export type { SoundSchemas, ToolSpec, ValueOf } from "./tool-spec.ts";

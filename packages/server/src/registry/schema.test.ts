@@ -201,8 +201,23 @@ describe("types", () => {
     register(z.object({ a: z.number().default(1) }), (args) =>
       expectTypeOf(args).toEqualTypeOf<{ a: number }>(),
     );
-    register({ type: "object", properties: { a: {} } }, (args) =>
-      expectTypeOf(args).toEqualTypeOf<Record<string, unknown>>(),
+    const json: JsonSchema = { type: "object", properties: { a: {} } };
+    register(json, (args) => expectTypeOf(args).toEqualTypeOf<Record<string, unknown>>());
+    register(
+      {
+        type: "object",
+        properties: {
+          kind: { enum: ["a", "b"] },
+          sizes: { type: "array", items: { type: ["integer", "null"] } },
+          at: { type: "object", properties: { x: { type: "number" } }, required: ["x"] },
+        },
+        required: ["kind", "at"],
+      },
+      (args) => {
+        expectTypeOf(args.kind).toEqualTypeOf<"a" | "b">();
+        expectTypeOf(args.at.x).toEqualTypeOf<number>();
+        expectTypeOf(args.sizes).toEqualTypeOf<(number | null)[] | undefined>();
+      },
     );
     const source = z.object({ a: z.number().default(1) });
     expectTypeOf<InferredInput<typeof source>>().toEqualTypeOf<{ a?: number | undefined }>();

@@ -9,6 +9,7 @@ import {
   defaultSchemaLimits,
 } from "@junctor/core/schema";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { FromSchema } from "./from-schema.ts";
 import { fromStandardSchema } from "./standard-schema.ts";
 
 export type { Checked, JsonSchema, Schema } from "@junctor/core/schema";
@@ -19,12 +20,16 @@ export type SchemaSource = JsonSchema | StandardSchemaV1;
 /** What callers may send: the type before defaults and transforms. */
 export type InferredInput<Source> = Source extends StandardSchemaV1
   ? StandardSchemaV1.InferInput<Source>
-  : Record<string, unknown>;
+  : InferredJson<Source>;
 
 /** What a handler gets: the type after defaults and transforms. */
 export type InferredOutput<Source> = Source extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<Source>
-  : Record<string, unknown>;
+  : InferredJson<Source>;
+
+/** By the literal of a JSON Schema; a document that is known when the program runs says nothing. */
+type InferredJson<Source> = string extends keyof Source ? Record<string, unknown> : Known<FromSchema<Source>>;
+type Known<Value> = unknown extends Value ? Record<string, unknown> : Value;
 
 /** How {@link toSchema} converts, and which faults it accepts. */
 export interface SchemaOptions {

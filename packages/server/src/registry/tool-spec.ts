@@ -45,7 +45,7 @@ export interface TaskSpec<Arguments> {
 export type ResultFor<Output> = [Output] extends [never] ? HandlerResult : OutputResult<ValueOf<Output>>;
 
 /** What a handler returns is checked before the transforms of its schema, so its input side is what counts. */
-type ValueOf<Output> = Output extends StandardSchemaV1
+export type ValueOf<Output> = Output extends StandardSchemaV1
   ? InferredInput<Output>
   : Output extends { readonly type: NoString }
     ? StructuredValue

@@ -1,0 +1,103 @@
+import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
+import type { Provider } from "@junctor/core/provider";
+import { describeValue } from "@junctor/core/schema";
+import type { anybody, Authenticated } from "../http/index.ts";
+import {
+  createCompletionRegistry,
+  createPromptRegistry,
+  createRegistry,
+  createResourceRegistry,
+} from "../registry/index.ts";
+import { type Handler, toHandler } from "./handler.ts";
+import { addPrompt, type AppPrompts } from "./prompts.ts";
+import { addResource, type AppResources, withListed } from "./resources.ts";
+import { createServing } from "./serving.ts";
+import type { App, AppOptions, UserOf } from "./types.ts";
+
+const optionKeys: KeysOf<AppOptions<undefined>> = keys(
+  "name title version description icons websiteUrl instructions user secret http server cacheHints tasks skills onError",
+);
+
+/** The names that other libraries have for these keys. */
+const meant = { authenticate: "user", auth: "user", getUser: "user", seal: "secret" };
+
+/**
+ * An app: tools, resources and prompts, with no transport in it. Export it as the default, and run it by `junctor serve app.ts`, by
+ * `app.fetch` where there are web requests, by `app.node` in a framework of Node, or by `app.listen()` and `app.stdio()`.
+ *
+ * @example
+ * export default createApp({ name: "geometry", version: "1.0.0" })
+ *   .tool("area", { input: z.object({ width: z.number(), height: z.number() }) }, ({ width, height }) => width * height);
+ */
+export function createApp<Found extends Authenticated = typeof anybody>(
+  options: AppOptions<Found>,
+): App<UserOf<Found>> {
+  assertAppOptions(options);
+  const { cacheHints, onError, tasks, skills } = options;
+  const completion = createCompletionRegistry();
+  const used = { resources: false, prompts: false, completion: false };
+  const resources: AppResources = {
+    registry: createResourceRegistry(),
+    completion,
+    listers: new Map(),
+    used,
+  };
+  const prompts: AppPrompts = { registry: createPromptRegistry(), completion, used };
+  const registry = createRegistry({
+    resources: whenUsed(withListed(resources), () => used.resources),
+    prompts: whenUsed(prompts.registry, () => used.prompts),
+    completion: whenUsed(completion, () => used.completion),
+    ...(cacheHints === undefined ? {} : { cacheHints }),
+    ...(tasks === undefined ? {} : { tasks }),
+    ...(skills === undefined ? {} : { skills }),
+    ...(onError === undefined ? {} : { onError }),
+  });
+  const { list, call, find, watch, offers, onChange } = registry;
+  const app = {
+    list,
+    call,
+    find,
+    watch,
+    offers,
+    onChange,
+    tool: (name: string, spec: { readonly input: object }, handler: Handler) => {
+      registry.register(name, spec as never, toHandler(handler) as never);
+      return app;
+    },
+    resource: (...given: Parameters<typeof addResource> extends [unknown, ...infer Rest] ? Rest : never) => {
+      addResource(resources, ...given);
+      return app;
+    },
+    prompt: (...given: Parameters<typeof addPrompt> extends [unknown, ...infer Rest] ? Rest : never) => {
+      addPrompt(prompts, ...given);
+      return app;
+    },
+    updated: resources.registry.updated,
+  };
+  const serving = createServing(app, options as unknown as AppOptions<undefined>);
+  // It has a getter, which spreading would read once and for all.
+  return Object.defineProperties(app, Object.getOwnPropertyDescriptors(serving)) as never;
+}
+
+function assertAppOptions(options: object): void {
+  const usage = 'createApp: write createApp({ name: "weather", version: "1.0.0" })';
+  if (typeof options !== "object" || options === null) throw new TypeError(usage);
+  assertKnownKeys("createApp", options, optionKeys, meant);
+  const { name, version, user, secret } = options as Partial<AppOptions<undefined>>;
+  if (typeof name !== "string" || name === "" || typeof version !== "string") throw new TypeError(usage);
+  if (user !== undefined && typeof user !== "function")
+    throw new TypeError(
+      `createApp: user must be a function such as bearer(findUser), but is ${describeValue(user)}`,
+    );
+  for (const one of secret === undefined ? [] : [secret].flat())
+    if (typeof one !== "string" || one.length < 32)
+      throw new TypeError(
+        "createApp: secret needs at least 32 characters. Make one with: openssl rand -base64 32",
+      );
+}
+
+/** A provider that offers nothing until it has something: what an app does not have is not declared to clients. */
+function whenUsed(provider: Provider, isUsed: () => boolean): Provider {
+  const none = { serves: () => false };
+  return { ...provider, offers: (caller) => (isUsed() ? provider.offers(caller) : none) };
+}

@@ -1,0 +1,192 @@
+import { type Awaitable, createDeferred, type Deferred, isPromise } from "@junctor/core/async";
+import { ToolError } from "@junctor/core/errors";
+import {
+  elicit,
+  type Elicited,
+  elicitUrl,
+  listRoots,
+  type Question,
+  type Root,
+  sample,
+  type Sampled,
+} from "@junctor/core/mcp";
+import {
+  type AnswerReader,
+  type InputRequired,
+  inputRequired,
+  isInputRequired,
+} from "@junctor/core/provider";
+import { describeIssues, describeValue } from "@junctor/core/schema";
+import {
+  type EventStream,
+  type HandlerResult,
+  type InferredOutput,
+  isEventStream,
+  type SchemaSource,
+  type ToolEvent,
+  toSchema,
+} from "../registry/index.ts";
+
+/** What a handler may do in the middle of its work, whatever the era of its caller. */
+export interface Asking {
+  /**
+   * Asks the user to fill in a form, and resolves with the answer, checked by the schema. The handler is run again from its start
+   * when the answer is there: work before a question that must not happen twice goes into `once`.
+   *
+   * @throws ToolError `tool.declined` when the user says no or closes the form
+   * @example
+   * const { sure } = await ask("Delete all of it?", z.object({ sure: z.boolean() }));
+   */
+  ask<const Form extends SchemaSource>(message: string, form: Form): Promise<InferredOutput<Form>>;
+  /** Asks the user to visit a page; resolves when they agreed to open it. Throws like `ask`. */
+  visit(message: string, url: string): Promise<void>;
+  /** Asks the model of the caller to write something. */
+  sample(params: Parameters<typeof sample>[0]): Promise<Sampled>;
+  /** Asks which folders the user is working in. */
+  roots(): Promise<readonly Root[]>;
+  /**
+   * Does a piece of work once, however often questions make the handler run again. What it gives is kept with the caller, sealed, so it
+   * must be JSON; work that fails is not kept. Names are unique in a handler.
+   *
+   * @example
+   * const order = await once("order", () => shop.order(id));
+   */
+  once<Result>(name: string, work: () => Awaitable<Result>): Promise<Result>;
+}
+
+/** What earlier rounds of a call left. */
+interface Earlier {
+  readonly answers: AnswerReader;
+  readonly state: unknown;
+}
+
+/** The results of `once` by name, each in an array: JSON has no undefined. */
+type Kept = { readonly [name: string]: readonly unknown[] };
+
+/**
+ * Runs a handler up to the first question without an answer, which ends the round, or to its end. A handler that waits for an answer
+ * never goes on: it neither throws, so that no `catch` takes it for a refusal, nor returns.
+ */
+export function runAsking(earlier: Earlier, handle: (asking: Asking) => unknown): unknown {
+  const round = new AskingRound(earlier);
+  const returned = handle(round.asking);
+  if (isEventStream(returned)) return streamAsking(returned, round.ended.promise);
+  return isPromise(returned) ? Promise.race([returned, round.ended.promise]) : returned;
+}
+
+async function* streamAsking(
+  events: EventStream,
+  ended: Promise<InputRequired>,
+): AsyncGenerator<ToolEvent, HandlerResult> {
+  let isAsking = false;
+  try {
+    for (;;) {
+      const step = await Promise.race([events.next(), ended]);
+      isAsking = isInputRequired(step);
+      if (isInputRequired(step)) return step;
+      if (step.done === true) return step.value;
+      yield step.value;
+    }
+  } finally {
+    // A generator that waits for an answer would not return before it has one.
+    if (!isAsking) await events.return(undefined);
+  }
+}
+
+/** One run of a handler. */
+class AskingRound {
+  readonly #answers: AnswerReader;
+  readonly #kept: Map<string, readonly unknown[]>;
+  readonly #works = new Map<string, Promise<unknown>>();
+  readonly #asks: { [key: string]: Question } = {};
+  #asked = 0;
+  #isEnding = false;
+  readonly ended: Deferred<InputRequired> = createDeferred();
+  readonly asking: Asking;
+
+  constructor({ answers, state }: Earlier) {
+    this.#answers = answers;
+    this.#kept = new Map(Object.entries((state as { readonly once?: Kept } | undefined)?.once ?? {}));
+    this.asking = {
+      ask: (message, form) => this.#ask(message, form),
+      visit: async (message, url) => {
+        const answer = await this.#answer(elicitUrl(message, url), (key) => answers.elicited(key));
+        if (answer.action !== "accept") throw declined(message, answer);
+      },
+      sample: (params) => this.#answer(sample(params), (key) => answers.sampled(key)),
+      roots: () => this.#answer(listRoots(), (key) => answers.roots(key)),
+      once: (name, work) => this.#once(name, work),
+    };
+  }
+
+  async #ask<const Form extends SchemaSource>(message: string, form: Form): Promise<InferredOutput<Form>> {
+    const schema = toSchema(form, { what: `ask(${JSON.stringify(message)}, schema)` });
+    const question = elicit(message, schema.json as { readonly type: "object"; readonly properties: object });
+    const answer = await this.#answer(question, (key) => this.#answers.elicited(key));
+    if (answer.action !== "accept") throw declined(message, answer);
+    const checked = await schema.check(answer.content);
+    if (checked.ok) return checked.value as InferredOutput<Form>;
+    throw new ToolError(
+      `The answer to ${JSON.stringify(message)} does not fit: ${describeIssues(checked.issues)}`,
+    );
+  }
+
+  /** The answer to a question. Its key holds what was asked: an answer to another question must not be taken for it. */
+  #answer<Answer>(question: Question, read: (key: string) => Answer | undefined): Promise<Answer> {
+    const key = `${++this.#asked}-${fingerprint(JSON.stringify(question))}`;
+    const answer = read(key);
+    if (answer !== undefined) return Promise.resolve(answer);
+    this.#asks[key] = question;
+    void this.#end();
+    return new Promise(() => {});
+  }
+
+  /** Ends the round with all that was asked, when the work that must happen once is done. */
+  async #end(): Promise<void> {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    // Questions that are asked together are one round.
+    await Promise.resolve();
+    let seen = -1;
+    while (seen !== this.#works.size) {
+      seen = this.#works.size;
+      await Promise.allSettled(this.#works.values());
+    }
+    const state = this.#kept.size === 0 ? undefined : { once: Object.fromEntries(this.#kept) };
+    this.ended.resolve(inputRequired(this.#asks, state));
+  }
+
+  async #once<Result>(name: string, work: () => Awaitable<Result>): Promise<Result> {
+    if (typeof name !== "string" || typeof work !== "function")
+      throw new TypeError('once(name, work): write once("charge", () => charge(card))');
+    let running = this.#works.get(name);
+    if (running === undefined) {
+      const kept = this.#kept.get(name);
+      running = kept === undefined ? this.#work(name, work) : Promise.resolve(kept[0]);
+      this.#works.set(name, running);
+    }
+    return running as Promise<Result>;
+  }
+
+  async #work(name: string, work: () => unknown): Promise<unknown> {
+    const value = await work();
+    const json: string | undefined = JSON.stringify(value);
+    if (json === undefined && value !== undefined)
+      throw new TypeError(`once(${JSON.stringify(name)}): ${describeValue(value)} is not JSON`);
+    const kept: readonly unknown[] = json === undefined ? [] : [JSON.parse(json)];
+    this.#kept.set(name, kept);
+    return kept[0];
+  }
+}
+
+function declined(message: string, { action }: Elicited): ToolError {
+  const what = action === "decline" ? "declined" : "closed the question";
+  return new ToolError(`The user ${what}: ${message}`, { code: "tool.declined" });
+}
+
+/** A short hash (FNV-1a): it tells questions of one handler apart, and guards nothing. */
+function fingerprint(text: string): string {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  return (hash >>> 0).toString(36);
+}

@@ -1,0 +1,56 @@
+import { type CallContext, withContext } from "@junctor/core/provider";
+import { describeValue } from "@junctor/core/schema";
+import type { CompletionRegistry, ToolContext } from "../registry/index.ts";
+import { runAsking } from "./asking.ts";
+import type { Complete, LookContext } from "./types.ts";
+
+/** A handler of any kind, as it is called: with arguments or variables, and its context. */
+export type Handler = (subject: never, context: never) => unknown;
+
+/** What registries give their handlers, whatever kind they are of. */
+export type RoundContext = CallContext &
+  Pick<ToolContext, "answers" | "state"> & { readonly status?: (text: string) => Promise<void> };
+
+/** The handler of an app as one of a registry. What is no function is left as it is: the registry says what is wrong with it. */
+export function toHandler(handler: Handler): (subject: unknown, context: RoundContext) => unknown {
+  if (typeof handler !== "function") return handler;
+  return (subject, context) =>
+    runAsking(context, (asking) => {
+      const { status = (text: string) => context.emit({ kind: "progress", message: text }) } = context;
+      const own = withContext(context, { ...context, ...asking, user: userOf(context), status });
+      return handler(subject as never, own as never);
+    });
+}
+
+/** The context of completers and lists. */
+export function toLook<More extends object>(context: CallContext, more: More): LookContext<unknown> & More {
+  return withContext(context, { ...more, user: userOf(context) });
+}
+
+/** The user as the app's `user` gave it; where another program found the caller, its name. */
+function userOf({ identity, caller }: Pick<CallContext, "identity" | "caller">): unknown {
+  return identity ?? (caller === undefined ? undefined : { name: caller });
+}
+
+/** Calls `register` for each completer of a spec. */
+export function eachCompleter(
+  what: string,
+  given: object | undefined,
+  register: (name: string, complete: Parameters<CompletionRegistry["registerPrompt"]>[2]) => void,
+): void {
+  for (const [name, complete] of Object.entries(given ?? {}) as [string, Complete<unknown>][]) {
+    if (typeof complete !== "function")
+      throw new TypeError(
+        `${what}: complete: ${name} must be a function such as (typed) => [typed], but is ${describeValue(complete)}`,
+      );
+    register(name, async (typed, known, context) => complete(typed, toLook(context, { known })));
+  }
+}
+
+/** Throws a `TypeError` for a spec that is no object, with what to write. */
+export function assertSpecObject(what: string, spec: unknown, example: string): void {
+  if (typeof spec === "object" && spec !== null && !Array.isArray(spec)) return;
+  const found =
+    typeof spec === "function" ? "is missing" : `must be an object, but is ${describeValue(spec)}`;
+  throw new TypeError(`${what}: the spec ${found}; write ${example}`);
+}

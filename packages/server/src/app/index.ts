@@ -1,0 +1,3 @@
+export { createApp } from "./app.ts";
+export { bearer } from "./bearer.ts";
+export type { App, AppContext, AppOptions } from "./types.ts";

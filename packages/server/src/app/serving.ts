@@ -1,0 +1,107 @@
+import { createSeal, type Seal, type Server } from "@junctor/core/mcp";
+import { defined } from "@junctor/core/options";
+import type { Provider } from "@junctor/core/provider";
+import {
+  anybody,
+  type Authenticate,
+  type FetchHandler,
+  type HttpOptions,
+  listenHttp,
+  type NodeHandler,
+  toCaller,
+} from "../http/index.ts";
+import { serveStdio } from "../listen/index.ts";
+import { createServer } from "../wire/index.ts";
+import type { AppOptions, Serving } from "./types.ts";
+
+export function createServing(provider: Provider, options: AppOptions<undefined>): Serving {
+  const {
+    name,
+    title,
+    version,
+    description,
+    icons,
+    websiteUrl,
+    instructions,
+    user,
+    onError,
+    http = {},
+  } = options;
+  const info = { name, version, ...defined({ title, description, icons, websiteUrl, instructions }) };
+  let env: unknown;
+  let seal: Seal | undefined;
+  let server: Server | undefined;
+  let fetching: Promise<FetchHandler> | undefined;
+  let serving: Promise<NodeHandler> | undefined;
+  const lazySeal: Seal = {
+    seal: (...given) => (seal ??= sealOf(options, env)).seal(...given),
+    open: (...given) => (seal ??= sealOf(options, env)).open(...given),
+  };
+  const authenticate = user as Authenticate | undefined;
+  const toHttpOptions = (): HttpOptions => ({
+    path: "*",
+    ...(authenticate === undefined ? {} : { authenticate }),
+    ...(authenticate !== undefined || isHostedByName() ? { allowedHosts: ["*"] } : {}),
+    ...http,
+    seal: lazySeal,
+  });
+  const serverOf = (): Server =>
+    (server ??= createServer(provider, info, {
+      ...options.server,
+      seal: lazySeal,
+      ...(onError === undefined ? {} : { onError }),
+    }));
+  return {
+    get server() {
+      return serverOf();
+    },
+    fetch: async (request, given) => {
+      env ??= given;
+      fetching ??= import("../http/fetch.ts").then(({ toFetchHandler }) =>
+        toFetchHandler(serverOf(), toHttpOptions()),
+      );
+      return (await fetching)(request);
+    },
+    node: async (...given) => {
+      serving ??= import("../http/node-handler.ts").then(({ toNodeHandler }) =>
+        toNodeHandler(serverOf(), toHttpOptions()),
+      );
+      return (await serving)(...given);
+    },
+    listen: (listening = {}) =>
+      listenHttp(serverOf(), {
+        ...http,
+        ...listening,
+        ...(authenticate === undefined ? {} : { authenticate }),
+        seal: lazySeal,
+      }),
+    stdio: async () => {
+      const known = await authenticate?.(() => undefined);
+      const identity = toCaller(known);
+      if (authenticate !== undefined && identity === undefined && known !== anybody)
+        throw new TypeError(
+          "app.stdio: `user` found nobody. On stdio it is called without headers; bearer(find, { stdio: user }) says who that is",
+        );
+      await serveStdio(serverOf(), identity === undefined ? {} : { caller: identity.name, identity });
+    },
+  };
+}
+
+/** The seal of an app. Without a secret of its own it takes that of the environment. */
+function sealOf({ secret }: Pick<AppOptions<undefined>, "secret">, env: unknown): Seal {
+  if (secret !== undefined) return createSeal({ secrets: [secret].flat() });
+  const found =
+    secretIn(env) ?? secretIn((globalThis as { readonly process?: { readonly env?: unknown } }).process?.env);
+  return createSeal(found === undefined ? {} : { secret: found });
+}
+
+function secretIn(env: unknown): string | undefined {
+  const secret = (env as { readonly JUNCTOR_SECRET?: unknown } | null | undefined)?.JUNCTOR_SECRET;
+  return typeof secret === "string" ? secret : undefined;
+}
+
+/** Whether requests reach us by a name that the platform chose: no page can make a browser send one to this machine. */
+function isHostedByName(): boolean {
+  const { navigator } = globalThis as { readonly navigator?: { readonly userAgent?: string } };
+  return navigator?.userAgent === "Cloudflare-Workers";
+}
