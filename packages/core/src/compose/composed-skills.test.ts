@@ -3,7 +3,7 @@ import type { Skill } from "../mcp/skill.ts";
 import { createCallContext } from "../provider/context.ts";
 import { Listing } from "../provider/listing.ts";
 import type { Catalog } from "./catalog.ts";
-import { composeSkills } from "./composed-skills.ts";
+import { ComposedSkills } from "./composed-skills.ts";
 import type { View } from "./view.ts";
 
 const toSkill = (name: string): Skill => {
@@ -28,7 +28,7 @@ test("the same lists of members are one list, made once: each page of it asks fo
     },
   } as unknown as View;
   const catalog = { members, snapshotFor: () => ({ uris }) } as unknown as Catalog;
-  const skills = composeSkills({ catalog, viewFor: () => view });
+  const skills = new ComposedSkills({ catalog, viewFor: () => view });
   const first = await skills.list(createCallContext(), undefined);
   expect(first.items.map(({ uri }) => uri)).toEqual([
     "skill://a/one/SKILL.md",

@@ -26,32 +26,42 @@ interface SkillPlace {
   readonly ownUri: string;
 }
 
-interface ComposedSkills {
-  list(context: CallContext, hints: CacheHints | undefined): Promise<Listing<Skill>>;
-  /** Serves `skills/get` and `resources/directory/read`. */
-  call(operation: Operation, context: CallContext): Promise<Outcome>;
-}
-
 /**
  * The skills of all members. Each carries the name of its member in its URIs; digests are of the files and stay true. A skill is left out
  * for callers that may not read all of its files.
  */
-export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): ComposedSkills {
-  const namesOf = (member: Member, context: CallContext): UriNames | undefined =>
-    catalog.snapshotFor(context).uris.get(member.name);
-
-  const toPublic = rememberSkills();
-
+export class ComposedSkills {
+  readonly #catalog: Catalog;
+  readonly #viewFor: ComposedSkillsOptions["viewFor"];
+  readonly #toPublic = rememberSkills();
+  readonly #join = rememberJoined();
   /** By the names of the member, which are its own. */
-  const shown = new WeakMap<UriNames, WeakMap<View, ShownSkills>>();
+  readonly #shown = new WeakMap<UriNames, WeakMap<View, ShownSkills>>();
+
+  constructor({ catalog, viewFor }: ComposedSkillsOptions) {
+    this.#catalog = catalog;
+    this.#viewFor = viewFor;
+  }
+
+  async list(context: CallContext, hints: CacheHints | undefined): Promise<Listing<Skill>> {
+    const lists = this.#catalog.members.map((member) => this.#listOf(member, context));
+    return this.#join(await Promise.all(lists), hints);
+  }
+
+  /** Serves `skills/get` and `resources/directory/read`. */
+  call(operation: Operation, context: CallContext): Promise<Outcome> {
+    return operation.method === "skills/get"
+      ? this.#getSkill(operation, context)
+      : this.#readDirectory(operation, context);
+  }
 
   /** The skills of one member as a caller may see them, under public URIs. A member that cannot be listed has none. */
-  const listOf = async (member: Member, context: CallContext): Promise<readonly Skill[]> => {
-    const names = namesOf(member, context);
+  async #listOf(member: Member, context: CallContext): Promise<readonly Skill[]> {
+    const names = this.#namesOf(member, context);
     const { items: listed } = await member.provider.list("skills", context);
     if (listed.length === 0 || names === undefined) return noSkills;
-    const view = viewFor(context);
-    const before = shown.get(names)?.get(view);
+    const view = this.#viewFor(context);
+    const before = this.#shown.get(names)?.get(view);
     if (before?.listed === listed) return before.skills;
     const skills: Skill[] = [];
     // A server may list very many.
@@ -59,67 +69,20 @@ export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): Comp
     for (const skill of listed) {
       const turn = pause();
       if (turn !== undefined) await turn;
-      if (mayRead(skill, member, view)) skills.push(toPublic(skill, names));
+      if (mayRead(skill, member, view)) skills.push(this.#toPublic(skill, names));
     }
-    const views = shown.get(names) ?? new WeakMap<View, ShownSkills>();
-    if (Object.isFrozen(listed)) shown.set(names, views.set(view, { listed, skills }));
+    const views = this.#shown.get(names) ?? new WeakMap<View, ShownSkills>();
+    if (Object.isFrozen(listed)) this.#shown.set(names, views.set(view, { listed, skills }));
     return skills;
-  };
+  }
 
-  const join = rememberJoined();
-
-  /** Where a URI leads: to the member that it names, or else to the only one that has skills. */
-  const placesOf = (uri: string, context: CallContext): readonly SkillPlace[] => {
-    const all = catalog.members.filter(({ provider }) => provider.offers(context).serves("skills/list"));
-    const named = all.flatMap((member) => {
-      const head = `skill://${encodeURIComponent(member.name)}`;
-      const ownUri = uri === head ? "skill:/" : namesOf(member, context)?.toOwn(uri);
-      return ownUri === undefined ? [] : [{ member, ownUri }];
-    });
-    return named.length > 0 ? named : all.map((member) => ({ member, ownUri: uri }));
-  };
-
-  /** The result of a member; undefined where it does not have what was asked for. */
-  const askMember = async (
-    { member, ownUri }: SkillPlace,
-    operation: Operation,
-    context: CallContext,
-  ): Promise<RawJson | undefined> => {
-    if (!member.provider.offers(context).serves(operation.method)) return undefined;
-    try {
-      const outcome = await member.provider.call({ ...operation, name: ownUri }, context);
-      return outcome.kind === "complete" ? outcome.result : undefined;
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-      return undefined;
-    }
-  };
-
-  const readFolder = async (
-    place: SkillPlace,
-    operation: Operation,
-    context: CallContext,
-  ): Promise<RawJson | undefined> => {
-    const result = await askMember(place, operation, context);
-    if (result !== undefined) return result;
-    // Of a server that cannot read folders, the lists of its skills say what is in them.
-    const { items } = await place.member.provider.list("skills", context);
-    const listed = items.filter((skill) => mayRead(skill, place.member, viewFor(context)));
-    const resources = childrenOf(place.ownUri, listed.flatMap(toFiles));
-    return resources && RawJson.fromValue({ resources });
-  };
-
-  /** A result under the URIs that callers know. */
-  const toResult = (result: RawJson, { method }: Operation, names: UriNames): Outcome =>
-    renameOutcome({ kind: "complete", result }, method, names.toPublic);
-
-  const getSkill = async (operation: Operation, context: CallContext): Promise<Outcome> => {
+  async #getSkill(operation: Operation, context: CallContext): Promise<Outcome> {
     const found: Outcome[] = [];
-    const view = viewFor(context);
-    for (const place of placesOf(operation.name, context)) {
+    const view = this.#viewFor(context);
+    for (const place of this.#placesOf(operation.name, context)) {
       const { member, ownUri } = place;
       if (!view.allowsUri(member.name, ownUri)) continue;
-      const names = namesOf(member, context);
+      const names = this.#namesOf(member, context);
       const result = await askMember(place, operation, context);
       const skill = (result?.value as { readonly skill?: Skill } | undefined)?.skill;
       if (result === undefined || skill === undefined || names === undefined) continue;
@@ -128,15 +91,15 @@ export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): Comp
     const [only, ...others] = found;
     if (only === undefined || others.length > 0) throw new NotFoundError("skill", operation.name);
     return only;
-  };
+  }
 
-  const readDirectory = async (operation: Operation, context: CallContext): Promise<Outcome> => {
-    const view = viewFor(context);
+  async #readDirectory(operation: Operation, context: CallContext): Promise<Outcome> {
+    const view = this.#viewFor(context);
     const found: Outcome[] = [];
-    for (const place of placesOf(operation.name, context)) {
+    for (const place of this.#placesOf(operation.name, context)) {
       const { member } = place;
-      const names = namesOf(member, context);
-      const result = names === undefined ? undefined : await readFolder(place, operation, context);
+      const names = this.#namesOf(member, context);
+      const result = names === undefined ? undefined : await this.#readFolder(place, operation, context);
       if (result === undefined || names === undefined) continue;
       const { resources } = result.value as { readonly resources: readonly Resource[] };
       const allowed = resources.filter((child) => view.allowsUri(member.name, child.uri));
@@ -150,14 +113,59 @@ export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): Comp
     const [only, ...others] = found;
     if (only === undefined || others.length > 0) throw new NotFoundError("directory", operation.name);
     return only;
-  };
+  }
 
-  return {
-    list: async (context, hints) =>
-      join(await Promise.all(catalog.members.map((member) => listOf(member, context))), hints),
-    call: (operation, context) =>
-      operation.method === "skills/get" ? getSkill(operation, context) : readDirectory(operation, context),
-  };
+  async #readFolder(
+    place: SkillPlace,
+    operation: Operation,
+    context: CallContext,
+  ): Promise<RawJson | undefined> {
+    const result = await askMember(place, operation, context);
+    if (result !== undefined) return result;
+    // Of a server that cannot read folders, the lists of its skills say what is in them.
+    const { items } = await place.member.provider.list("skills", context);
+    const listed = items.filter((skill) => mayRead(skill, place.member, this.#viewFor(context)));
+    const resources = childrenOf(place.ownUri, listed.flatMap(toFiles));
+    return resources && RawJson.fromValue({ resources });
+  }
+
+  /** Where a URI leads: to the member that it names, or else to the only one that has skills. */
+  #placesOf(uri: string, context: CallContext): readonly SkillPlace[] {
+    const all = this.#catalog.members.filter(({ provider }) =>
+      provider.offers(context).serves("skills/list"),
+    );
+    const named = all.flatMap((member) => {
+      const head = `skill://${encodeURIComponent(member.name)}`;
+      const ownUri = uri === head ? "skill:/" : this.#namesOf(member, context)?.toOwn(uri);
+      return ownUri === undefined ? [] : [{ member, ownUri }];
+    });
+    return named.length > 0 ? named : all.map((member) => ({ member, ownUri: uri }));
+  }
+
+  #namesOf(member: Member, context: CallContext): UriNames | undefined {
+    return this.#catalog.snapshotFor(context).uris.get(member.name);
+  }
+}
+
+/** The result of a member; undefined where it does not have what was asked for. */
+async function askMember(
+  { member, ownUri }: SkillPlace,
+  operation: Operation,
+  context: CallContext,
+): Promise<RawJson | undefined> {
+  if (!member.provider.offers(context).serves(operation.method)) return undefined;
+  try {
+    const outcome = await member.provider.call({ ...operation, name: ownUri }, context);
+    return outcome.kind === "complete" ? outcome.result : undefined;
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+    return undefined;
+  }
+}
+
+/** A result under the URIs that callers know. */
+function toResult(result: RawJson, { method }: Operation, names: UriNames): Outcome {
+  return renameOutcome({ kind: "complete", result }, method, names.toPublic);
 }
 
 const noSkills: readonly Skill[] = Object.freeze([]);
