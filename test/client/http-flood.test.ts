@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createHttpLink } from "../../packages/client/src/http/http-link.ts";
+import { HttpLink } from "../../packages/client/src/http/http-link.ts";
 import { connectHttpSse } from "../../packages/client/src/http/http-sse-channel.ts";
 import { LazyAbort } from "../../packages/core/src/async/lazy-abort.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
@@ -34,7 +34,7 @@ async function open(react: (request: IncomingMessage, response: ServerResponse) 
       return Promise.resolve(RawJson.fromText("{}"));
     },
   };
-  const link = createHttpLink(url, { events, clock });
+  const link = new HttpLink(url, { events, clock });
   link.use({ kind: "legacy", revision: "2025-11-25" });
   onTestFinished(async () => {
     const closed = link[Symbol.asyncDispose]();

@@ -1,9 +1,17 @@
-import { systemClock, waitFor, type Deadline, Deadlines } from "@junctor/core/async";
+import {
+  type Awaitable,
+  type Clock,
+  type Deadline,
+  Deadlines,
+  systemClock,
+  waitFor,
+} from "@junctor/core/async";
 import { type AuthorizationError, NotFoundError } from "@junctor/core/errors";
 import type { ListFault, ListPart } from "@junctor/core/fit";
 import type { RawJson } from "@junctor/core/json";
 import {
   type CacheHints,
+  type ClientCapabilities,
   carriedMeta,
   type Announced,
   announcedAs,
@@ -26,35 +34,38 @@ import { defined, packageVersion } from "@junctor/core/options";
 import {
   type CallContext,
   createAudit,
+  type Listing,
+  type Notice,
   type Offers,
   type Operation,
   type Outcome,
   type Provider,
+  type Target,
   toTrace,
 } from "@junctor/core/provider";
-import type { Notification } from "@junctor/core/rpc";
+import type { Notification, Request } from "@junctor/core/rpc";
 import { type Apps, createApps } from "./apps.ts";
-import { createRecorded } from "./call-record.ts";
+import { createRecorded, type Recorded } from "./call-record.ts";
+import { ServerChanges } from "./changes.ts";
 import { type ClientOptions, ownExtensions, withExtensions } from "./client-options.ts";
-import { type Agreement, type Conversation, createConversation, toLog } from "./conversation.ts";
-import { createConversations } from "./conversations.ts";
+import { type Agreement, Conversation, toLog } from "./conversation.ts";
+import { Conversations } from "./conversations.ts";
 import { createEraCache } from "./era-cache.ts";
-import { createGroups } from "./groups.ts";
-import { answerRequest, capabilitiesOf } from "./handlers.ts";
+import { createGroups, type ServerGroups } from "./groups.ts";
+import { answerRequest, capabilitiesOf, type QuestionHandlers } from "./handlers.ts";
 import type { KeptList } from "./kept-list.ts";
-import { createLegacyTasks, hasLegacyTasks } from "./legacy-tasks.ts";
-import { type PlainRequest, createLists } from "./lists.ts";
+import { hasLegacyTasks, LegacyTasks } from "./legacy-tasks.ts";
+import { createLists, type Lists, type PlainRequest } from "./lists.ts";
 import { type OpenLink, negotiate } from "./negotiate.ts";
-import { Visits, answerBy, createOnBehalf, toSpec } from "./on-behalf.ts";
-import { createOperations } from "./operations.ts";
+import { answerBy, createOnBehalf, type OnBehalf, toSpec, Visits } from "./on-behalf.ts";
+import { createOperations, type Operations } from "./operations.ts";
 import { QuestionRouter } from "./question-router.ts";
 import { createReads, type ReadOptions, type Reads } from "./reads.ts";
-import { type ClientSkills, createSkills } from "./skills.ts";
+import { type ClientSkills, ServerSkills } from "./skills.ts";
 import { type CallPart, streamCall } from "./stream-call.ts";
-import { type ClientTask, type StartedCall, createTasks } from "./tasks.ts";
-import { type CallOptions, createToolCalls, splitMeta } from "./tool-calls.ts";
+import { type ClientTask, createTasks, type StartedCall, type Tasks } from "./tasks.ts";
+import { type CallOptions, createToolCalls, splitMeta, type ToolCalls } from "./tool-calls.ts";
 import { createToolCheck } from "./tool-check.ts";
-import { createWatcher } from "./watcher.ts";
 
 /** A server of any age, as a provider and for direct use. Made by `connect`; disposing it closes everything it opened. */
 export interface Client extends Provider, Reads, Apps, AsyncDisposable {
@@ -124,7 +135,8 @@ export interface Client extends Provider, Reads, Apps, AsyncDisposable {
   ): Promise<unknown>;
 }
 
-export interface ClientWays {
+/** How a client reaches its server. */
+export interface Connector {
   readonly open: (events: LinkEvents) => ReturnType<OpenLink>;
   readonly target: string;
   /** Names the endpoint in the cache of eras; missing for what cannot be met again. */
@@ -139,23 +151,274 @@ const sharedEras = createEraCache();
 
 const defaultInfo: Implementation = { name: "junctor", version: packageVersion };
 
-/** A client over whatever `ways.open` opens. Connects at once, and again when it must. */
-export async function createClient(ways: ClientWays, options: ClientOptions = {}): Promise<Client> {
-  const { clientInfo = defaultInfo, handlers = {}, clock = systemClock, onWarning = () => {} } = options;
-  const { timeoutMs = 60_000, maxTotalMs = 600_000, maxRounds = 10, eras = sharedEras } = options;
-  const { relays } = options;
-  const capabilities = relays?.capabilities ?? capabilitiesOf(handlers);
-  const router =
-    relays === undefined || Object.keys(capabilities).length === 0
-      ? undefined
-      : new QuestionRouter({ ...relays, clock, onRefused: onWarning });
-  const visits = new Visits();
-  const deadlines = new Deadlines(clock, relays?.limits ?? (() => ({ timeoutMs, maxTotalMs })));
+/** A client over whatever `connector.open` opens. Connects at once, and again when it must. */
+export async function createClient(connector: Connector, options: ClientOptions = {}): Promise<Client> {
+  const core = new ClientCore(connector, options);
+  const agreement = await core.connect();
+  const provider: Provider = {
+    list: (part, context) => core.list(part, context),
+    call: (operation, context) => core.call(operation, context),
+    ...(agreement.capabilities.resources?.subscribe === true
+      ? { watch: (target, context, listener) => core.watch(target, context, listener) }
+      : {}),
+    offers: () => core.offers(),
+    onChange: (listener) =>
+      core.changes.onNews((news) => {
+        if ("part" in news) listener(news);
+      }),
+  };
+  const { lists, calls, reads, tasks } = core;
+  const callTool = (name: string, args: object = {}, given: CallOptions = {}): Promise<ToolResult> =>
+    calls.call(name, args, given);
+  const close = (): Promise<void> => core.close();
+  const words: Omit<Client, keyof Provider> = {
+    ...reads,
+    skills: core.skills.skills,
+    ...createApps({
+      listTools: async () => (await lists.tools.get()).items,
+      listResources: async () => (await lists.resources.get()).items,
+      readResource: reads.readResource,
+      call: callTool,
+    }),
+    agreement: () => core.agreement(),
+    listTools: async (limits = {}) => (await waitFor(lists.tools.get(), limits)).items,
+    callTool,
+    startTool: (name, args = {}, given = {}) => calls.start(name, args, given),
+    callLegacyTask: core.callsLegacyTasks
+      ? (operation, context) => core.legacyTasks.call(operation, context)
+      : undefined,
+    task: (ref) => tasks.task(ref),
+    streamTool: (name, args, given) => streamCall((observed) => callTool(name, args, observed), given),
+    get listHints() {
+      return lists.hints();
+    },
+    get listFaults() {
+      return lists.faults();
+    },
+    forgetLists: (part) => core.forgetLists(part),
+    availableTools: async () => (await lists.tools.get()).items.length > 0,
+    listResources: async () => (await lists.resources.get()).items,
+    listResourceTemplates: async () => (await lists.templates.get()).items,
+    listGroups: async () => (await core.groups.kept.get()).items,
+    listPrompts: async () => (await lists.prompts.get()).items,
+    request: (method, params, limits) => core.request(method, params, limits),
+    watchResource: (uri, onUpdated) => core.changes.watch(uri, (notice) => onUpdated(notice.uri)),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+  return Object.defineProperties(provider, Object.getOwnPropertyDescriptors(words)) as Client;
+}
 
-  const begin = async (
-    signal: AbortSignal,
-    notified: (notification: Notification) => void,
-  ): Promise<Conversation> => {
+/** The parts of one client, and the way of an operation through them. */
+class ClientCore {
+  readonly #connector: Connector;
+  readonly #options: ClientOptions;
+  readonly #clock: Clock;
+  readonly #onWarning: (text: string) => void;
+  readonly #handlers: QuestionHandlers;
+  readonly #maxRounds: number;
+  /** What servers may ask of us, or of those whose calls are made here. */
+  readonly #capabilities: ClientCapabilities;
+  readonly #deadlines: Deadlines;
+  readonly #conversations: Conversations;
+  readonly #router: QuestionRouter | undefined;
+  readonly #onBehalf: OnBehalf;
+  readonly #operations: Operations;
+  readonly #recorded: Recorded | undefined;
+  #offered: { readonly by: Agreement; readonly offers: Offers } | undefined;
+  readonly groups: ServerGroups;
+  readonly lists: Lists;
+  readonly skills: ServerSkills;
+  readonly changes: ServerChanges;
+  readonly tasks: Tasks;
+  readonly legacyTasks: LegacyTasks;
+  readonly calls: ToolCalls;
+  readonly reads: Reads;
+
+  constructor(connector: Connector, options: ClientOptions) {
+    const { clock = systemClock, onWarning = () => {}, handlers = {}, relays, maxRounds = 10 } = options;
+    const { timeoutMs = 60_000, maxTotalMs = 600_000 } = options;
+    this.#connector = connector;
+    this.#options = options;
+    this.#clock = clock;
+    this.#onWarning = onWarning;
+    this.#handlers = handlers;
+    this.#maxRounds = maxRounds;
+    this.#capabilities = relays?.capabilities ?? capabilitiesOf(handlers);
+    const mayAsk = Object.keys(this.#capabilities).length > 0;
+    this.#router =
+      relays === undefined || !mayAsk
+        ? undefined
+        : new QuestionRouter({ ...relays, clock, onRefused: onWarning });
+    const deadlines = new Deadlines(clock, relays?.limits ?? (() => ({ timeoutMs, maxTotalMs })));
+    this.#deadlines = deadlines;
+    const conversations = this.#createConversations();
+    this.#conversations = conversations;
+    const request: PlainRequest = (method, params, limits = {}) =>
+      deadlines.run(limits, (deadline) => conversations.send(method, params, toSpec(deadline)));
+    const isDeclared = options.groups === true;
+    const agreement = (): Promise<Agreement> => this.agreement();
+    this.groups = createGroups({ request, agreement, isDeclared, clock, onWarning });
+    this.lists = this.#createLists(request);
+    const onChanged = (part: Part): void => this.forgetLists(announcedAs(part));
+    this.changes = new ServerChanges({ conversations, request, onChanged, clock, onWarning });
+    const visits = new Visits();
+    conversations.hear(visits);
+    conversations.hear({ take: (notification) => this.#takeLog(notification) });
+    this.#onBehalf = createOnBehalf({ deadlines, conversations, router: this.#router, visits, ...relays });
+    this.legacyTasks = new LegacyTasks(conversations.send, deadlines, clock);
+    this.#operations = createOperations({
+      conversations,
+      tools: this.lists.tools,
+      isHttp: connector.isHttp,
+      declaresTasks: options.tasks === true,
+      resultTypes: relays?.resultTypes,
+    });
+    this.tasks = createTasks({ send: this.#operations.send, deadlines, handlers, clock });
+    this.#recorded = this.#createRecorded();
+    this.calls = this.#createCalls();
+    this.reads = createReads({
+      provider: this,
+      handlers,
+      capabilities: this.#capabilities,
+      maxRounds,
+      clock,
+    });
+    this.skills = new ServerSkills({
+      request,
+      capabilities: async () => (await this.agreement()).capabilities,
+      readResource: this.reads.readResource,
+      target: connector.target,
+      clock,
+      onWarning,
+    });
+  }
+
+  async connect(): Promise<Agreement> {
+    const { agreement } = await waitFor(this.#conversations.get(), this.#options).catch(
+      async (error: unknown) => {
+        // Who gives connecting up leaves nothing behind.
+        await this.#conversations[Symbol.asyncDispose]();
+        throw error;
+      },
+    );
+    // A legacy server may ask outside of any call, on the stream of its announcements: who can be asked keeps it open.
+    if (agreement.mode.kind === "legacy" && Object.keys(this.#capabilities).length > 0)
+      this.changes.onNews(() => {});
+    return agreement;
+  }
+
+  async agreement(): Promise<Agreement> {
+    return (await this.#conversations.get()).agreement;
+  }
+
+  async close(): Promise<void> {
+    this.changes.stop();
+    await this.#conversations[Symbol.asyncDispose]();
+  }
+
+  list<P extends Part>(part: P, context: CallContext): Awaitable<Listing<Items[P]>> {
+    const ofExtensions =
+      part === "skills" ? this.skills.kept : part === "groups" ? this.groups.kept : undefined;
+    const kept = (ofExtensions ?? this.lists[part as ListPart]) as unknown as KeptList<Items[P]>;
+    return kept.fresh ?? waitFor(kept.get(), context);
+  }
+
+  call(operation: Operation, context: CallContext): Promise<Outcome> {
+    const { method, name: tool, arguments: args } = operation;
+    if (method === "skills/get" || method === "resources/directory/read")
+      return this.skills.call(operation, (asked, params) => this.#requestFor(context, asked, params));
+    const make = (): Promise<Outcome> =>
+      this.#onBehalf(operation, context, (spec) => this.#operations.send(operation, spec));
+    if (this.#recorded === undefined || method !== "tools/call") return make();
+    const trace = (): string | undefined => toTrace(context.meta?.at("traceparent")?.value);
+    return this.#recorded({ tool, args, caller: context.caller, trace }, async (tally) => {
+      tally.bytesSent = args.byteLength;
+      const outcome = await make();
+      if (outcome.kind === "complete") tally.bytesReceived = outcome.result.byteLength;
+      return outcome;
+    });
+  }
+
+  async watch(
+    { part, name, ref }: Target,
+    { signal }: CallContext,
+    listener: (notice: Notice) => void,
+  ): Promise<() => void> {
+    if (ref !== undefined) throw new NotFoundError("task", ref);
+    if (part !== "resources") throw new NotFoundError("resource", name);
+    const end = await this.changes.watch(name, listener);
+    const stop = (): void => {
+      signal.removeEventListener("abort", stop);
+      end();
+    };
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop);
+    return stop;
+  }
+
+  offers(): Offers {
+    const agreement = this.#conversations.agreement as Agreement;
+    if (this.#offered?.by !== agreement) this.#offered = { by: agreement, offers: toOffers(agreement) };
+    return this.#offered.offers;
+  }
+
+  /** Whether calls of the server's tools can be made as tasks of 2025-11-25 for others. */
+  get callsLegacyTasks(): boolean {
+    const { agreement } = this.#conversations;
+    return this.#options.relays !== undefined && agreement !== undefined && hasLegacyTasks(agreement);
+  }
+
+  async request(
+    method: string,
+    given: object | undefined,
+    limits: Parameters<Client["request"]>[2] = {},
+  ): Promise<unknown> {
+    const { params, meta } = splitMeta(given);
+    const work = (deadline: Deadline): Promise<RawJson> =>
+      this.#conversations.send(method, params, { ...toSpec(deadline), meta });
+    return (await this.#deadlines.run(limits, work)).value;
+  }
+
+  forgetLists(part: Announced): void {
+    // What is in a group is in no other list.
+    this.groups.kept.invalidate();
+    if (part === "groups") return (["tools", "prompts", "resources"] as const).forEach(this.lists.invalidate);
+    this.lists.invalidate(part);
+    if (part === "resources") this.skills.kept.invalidate();
+  }
+
+  /** Sends a request that only skills know, for the caller of an operation. */
+  #requestFor(context: CallContext, method: string, params: RawJson | undefined): Promise<RawJson> {
+    return this.#deadlines.run({ signal: context.signal }, (deadline) => {
+      const meta = carriedMeta(context.meta, context.observation?.traceparent);
+      return this.#conversations.send(method, params, { ...toSpec(deadline), meta });
+    });
+  }
+
+  #takeLog({ method, params }: Notification): boolean {
+    const event = method === "notifications/message" ? toLog(params) : undefined;
+    if (event !== undefined) this.#options.onLog?.(event);
+    return true;
+  }
+
+  #createConversations(): Conversations {
+    const { reconnects = true, onLost = () => {} } = this.#options;
+    return new Conversations({
+      begin: (signal, notified) => this.#begin(signal, notified),
+      // A person takes as long as a person takes.
+      signIn: (error) =>
+        (this.#connector.signIn?.(error) ?? Promise.resolve(false)).finally(this.#deadlines.hold()),
+      clock: this.#clock,
+      reconnects,
+      hasSessions: this.#connector.isHttp,
+      onLost,
+    });
+  }
+
+  async #begin(signal: AbortSignal, notified: (notification: Notification) => void): Promise<Conversation> {
+    const options = this.#options;
+    const { clientInfo = defaultInfo, eras = sharedEras, relays } = options;
     let conversation: Conversation | undefined;
     const events: LinkEvents = {
       notified: (notification) => {
@@ -163,243 +426,91 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
           conversation?.take(notification);
         } catch (error) {
           // An error of a listener must not end the stream of announcements.
-          onWarning(`A listener failed: ${String(error)}`);
+          this.#onWarning(`A listener failed: ${String(error)}`);
         }
       },
-      asked: (request, asking) =>
-        router === undefined
-          ? answerRequest(request, handlers, asking).finally(deadlines.hold())
-          : (legacyTasks.answer(request, asking) ??
-            answerBy((ask, by) => router.ask(ask, by), request, asking)),
+      asked: (request, asking) => this.#answer(request, asking),
     };
     const open: OpenLink = async () => {
       options.onOpen?.();
-      return ways.open(events);
+      return this.#connector.open(events);
     };
-    const { link, agreement } = await negotiate(open, ways.isHttp, {
+    const { link, agreement } = await negotiate(open, this.#connector.isHttp, {
       clientInfo,
-      capabilities: withExtensions(capabilities, ownExtensions(options, false)),
+      capabilities: withExtensions(this.#capabilities, ownExtensions(options, false)),
       eras,
-      cacheKey: ways.cacheKey,
+      cacheKey: this.#connector.cacheKey,
       revision: options.revision,
       era: options.era,
       probeTimeoutMs: options.probeTimeoutMs ?? 3000,
       timeoutMs: options.connectTimeoutMs ?? 30_000,
       maxTotalMs: options.maxStartMs ?? 600_000,
-      clock,
+      clock: this.#clock,
       signal,
     });
     // A modern server lists what the declared capabilities allow, and asks only the caller of a call: declare all of them.
     const isModern = agreement.mode.kind === "modern";
-    const own = relays !== undefined && isModern ? everythingRelayable : capabilities;
-    const declared = withExtensions(own, ownExtensions(options, isModern));
-    const speaker = { info: clientInfo, capabilities: declared, clock };
-    conversation = createConversation(link, agreement, speaker, notified);
+    const own = relays !== undefined && isModern ? everythingRelayable : this.#capabilities;
+    const capabilities = withExtensions(own, ownExtensions(options, isModern));
+    const speaker = { info: clientInfo, capabilities, clock: this.#clock };
+    conversation = new Conversation(link, agreement, speaker, notified);
     return conversation;
-  };
+  }
 
-  const conversations = createConversations({
-    begin,
-    // A person takes as long as a person takes.
-    signIn: (error) => (ways.signIn?.(error) ?? Promise.resolve(false)).finally(deadlines.hold()),
-    clock,
-    reconnects: options.reconnects ?? true,
-    hasSessions: ways.isHttp,
-    onLost: options.onLost ?? (() => {}),
-  });
-  const { send } = conversations;
-  const plain: PlainRequest = (method, params, limits = {}) =>
-    deadlines.run(limits, (deadline) => send(method, params, toSpec(deadline)));
-  const groups = createGroups({
-    request: plain,
-    agreement: async () => (await conversations.get()).agreement,
-    isDeclared: options.groups === true,
-    clock,
-    onWarning,
-  });
-  const lists = createLists(conversations.get, plain, {
-    groupedIn: groups.definitionsOf,
-    clock,
-    maxTtlMs: 24 * 3_600_000,
-    maxPages: 1000,
-    maxItems: 100_000,
-    // A gateway puts the tools of many servers into one list.
-    maxTools: options.relays === undefined ? 100_000 : 10_000,
-    maxBytes: 64 * 1024 * 1024,
-    isHttp: ways.isHttp,
-    onListFault:
-      options.onListFault ??
-      (({ name, isLeftOut, reason }, method) => {
-        if (isLeftOut) onWarning(`Left out of ${method}: ${name}: ${reason}`);
-      }),
-  });
-  const invalidate = (part: Announced): void => {
-    // What is in a group is in no other list.
-    groups.kept.invalidate();
-    if (part === "groups") return (["tools", "prompts", "resources"] as const).forEach(lists.invalidate);
-    lists.invalidate(part);
-    if (part === "resources") skills.invalidate();
-  };
-  const watcher = createWatcher({
-    conversations,
-    request: plain,
-    onChanged: ({ part }) => invalidate(announcedAs(part)),
-    clock,
-    onWarning,
-  });
-  conversations.hear(visits);
-  conversations.hear({
-    take: ({ method, params }) => {
-      const event = method === "notifications/message" ? toLog(params) : undefined;
-      if (event !== undefined) options.onLog?.(event);
-      return true;
-    },
-  });
-  const onBehalf = createOnBehalf({ deadlines, conversations, router, visits, ...relays });
-  const legacyTasks = createLegacyTasks({ send, deadlines, clock });
-  const operations = createOperations({
-    conversations,
-    tools: lists.tools,
-    isHttp: ways.isHttp,
-    declaresTasks: options.tasks === true,
-    resultTypes: relays?.resultTypes,
-  });
-  const tasks = createTasks({ send: operations.send, deadlines, handlers, clock });
-  const recorded =
-    options.audit === undefined
-      ? undefined
-      : createRecorded({
-          audit: createAudit(options.audit, clock),
-          target: ways.target,
-          clock,
-          agreement: () => conversations.agreement,
-        });
-  const calls = createToolCalls({
-    tasks,
-    operations,
-    check: createToolCheck(onWarning),
-    handlers,
-    recorded,
-    deadlines,
-    clock,
-    maxRounds,
-    validate: options.validate ?? true,
-  });
+  /** Answers a legacy server: by the handlers, or by the caller that the question belongs to. */
+  #answer(request: Request, asking: AbortSignal): Promise<RawJson> {
+    const router = this.#router;
+    if (router === undefined)
+      return answerRequest(request, this.#handlers, asking).finally(this.#deadlines.hold());
+    return (
+      this.legacyTasks.answer(request, asking) ?? answerBy((ask, by) => router.ask(ask, by), request, asking)
+    );
+  }
 
-  const { agreement } = await waitFor(conversations.get(), options).catch(async (error: unknown) => {
-    // Who gives connecting up leaves nothing behind.
-    await conversations[Symbol.asyncDispose]();
-    throw error;
-  });
-  // A legacy server may ask outside of any call, on the stream of its announcements: who can be asked keeps it open.
-  if (agreement.mode.kind === "legacy" && Object.keys(capabilities).length > 0) watcher.onNews(() => {});
-  const call = (name: string, args: object = {}, given: CallOptions = {}): Promise<ToolResult> =>
-    calls.call(name, args, given);
-  const makeFor = (operation: Operation, context: CallContext): Promise<Outcome> =>
-    onBehalf(operation, context, (spec) => operations.send(operation, spec));
-  let offered: { readonly by: Agreement; readonly offers: Offers } | undefined;
-  const provider: Provider = {
-    list: <P extends Part>(part: P, context: CallContext) => {
-      const ofExtensions = part === "skills" ? skills.kept : part === "groups" ? groups.kept : undefined;
-      const kept = (ofExtensions ?? lists[part as ListPart]) as unknown as KeptList<Items[P]>;
-      return kept.fresh ?? waitFor(kept.get(), context);
-    },
-    call: (operation, context) => {
-      const { method, name: tool, arguments: args } = operation;
-      if (method === "skills/get" || method === "resources/directory/read")
-        return skills.call(operation, (asked, params) =>
-          deadlines.run({ signal: context.signal }, (deadline) => {
-            const meta = carriedMeta(context.meta, context.observation?.traceparent);
-            return send(asked, params, { ...toSpec(deadline), meta });
-          }),
-        );
-      if (recorded === undefined || method !== "tools/call") return makeFor(operation, context);
-      const trace = (): string | undefined => toTrace(context.meta?.at("traceparent")?.value);
-      return recorded({ tool, args, caller: context.caller, trace }, async (tally) => {
-        tally.bytesSent = args.byteLength;
-        const outcome = await makeFor(operation, context);
-        if (outcome.kind === "complete") tally.bytesReceived = outcome.result.byteLength;
-        return outcome;
-      });
-    },
-    ...(agreement.capabilities.resources?.subscribe === true
-      ? {
-          watch: async ({ part, name, ref }, { signal }, listener) => {
-            if (ref !== undefined) throw new NotFoundError("task", ref);
-            if (part !== "resources") throw new NotFoundError("resource", name);
-            const end = await watcher.watch(name, listener);
-            const stop = (): void => {
-              signal.removeEventListener("abort", stop);
-              end();
-            };
-            if (signal.aborted) stop();
-            else signal.addEventListener("abort", stop);
-            return stop;
-          },
-        }
-      : {}),
-    offers: () => {
-      const last = conversations.agreement ?? agreement;
-      if (offered?.by !== last) offered = { by: last, offers: toOffers(last) };
-      return offered.offers;
-    },
-    onChange: (listener) =>
-      watcher.onNews((news) => {
-        if ("part" in news) listener(news);
-      }),
-  };
-  const reads = createReads({ provider, handlers, capabilities, maxRounds, clock });
-  const skills = createSkills({
-    request: plain,
-    capabilities: async () => (await conversations.get()).agreement.capabilities,
-    readResource: reads.readResource,
-    target: ways.target,
-    clock,
-    onWarning,
-  });
-  const close = async (): Promise<void> => {
-    watcher.stop();
-    await conversations[Symbol.asyncDispose]();
-  };
-  const words: Omit<Client, keyof Provider> = {
-    ...reads,
-    skills: skills.skills,
-    ...createApps({
-      listTools: async () => (await lists.tools.get()).items,
-      listResources: async () => (await lists.resources.get()).items,
-      readResource: reads.readResource,
-      call,
-    }),
-    agreement: async () => (await conversations.get()).agreement,
-    listTools: async (limits = {}) => (await waitFor(lists.tools.get(), limits)).items,
-    callTool: call,
-    startTool: (name, args = {}, given = {}) => calls.start(name, args, given),
-    callLegacyTask: relays !== undefined && hasLegacyTasks(agreement) ? legacyTasks.call : undefined,
-    task: (ref) => tasks.task(ref),
-    streamTool: (name, args, given) => streamCall((observed) => call(name, args, observed), given),
-    get listHints() {
-      return lists.hints();
-    },
-    get listFaults() {
-      return lists.faults();
-    },
-    forgetLists: invalidate,
-    availableTools: async () => (await lists.tools.get()).items.length > 0,
-    listResources: async () => (await lists.resources.get()).items,
-    listResourceTemplates: async () => (await lists.templates.get()).items,
-    listGroups: async () => (await groups.kept.get()).items,
-    listPrompts: async () => (await lists.prompts.get()).items,
-    request: async (method, given, limits = {}) => {
-      const { params, meta } = splitMeta(given);
-      const work = (deadline: Deadline): Promise<RawJson> =>
-        send(method, params, { ...toSpec(deadline), meta });
-      return (await deadlines.run(limits, work)).value;
-    },
-    watchResource: (uri, onUpdated) => watcher.watch(uri, (notice) => onUpdated(notice.uri)),
-    close,
-    [Symbol.asyncDispose]: close,
-  };
-  return Object.defineProperties(provider, Object.getOwnPropertyDescriptors(words)) as Client;
+  #createLists(request: PlainRequest): Lists {
+    const { onListFault, relays } = this.#options;
+    return createLists(() => this.#conversations.get(), request, {
+      groupedIn: this.groups.definitionsOf,
+      clock: this.#clock,
+      maxTtlMs: 24 * 3_600_000,
+      maxPages: 1000,
+      maxItems: 100_000,
+      // A gateway puts the tools of many servers into one list.
+      maxTools: relays === undefined ? 100_000 : 10_000,
+      maxBytes: 64 * 1024 * 1024,
+      isHttp: this.#connector.isHttp,
+      onListFault:
+        onListFault ??
+        (({ name, isLeftOut, reason }, method) => {
+          if (isLeftOut) this.#onWarning(`Left out of ${method}: ${name}: ${reason}`);
+        }),
+    });
+  }
+
+  #createRecorded(): Recorded | undefined {
+    const { audit } = this.#options;
+    if (audit === undefined) return undefined;
+    return createRecorded({
+      audit: createAudit(audit, this.#clock),
+      target: this.#connector.target,
+      clock: this.#clock,
+      agreement: () => this.#conversations.agreement,
+    });
+  }
+
+  #createCalls(): ToolCalls {
+    return createToolCalls({
+      tasks: this.tasks,
+      operations: this.#operations,
+      check: createToolCheck(this.#onWarning),
+      handlers: this.#handlers,
+      recorded: this.#recorded,
+      deadlines: this.#deadlines,
+      clock: this.#clock,
+      maxRounds: this.#maxRounds,
+      validate: this.#options.validate ?? true,
+    });
+  }
 }
 
 /** What a server offers, by what was agreed with it. */

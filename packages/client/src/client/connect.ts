@@ -17,7 +17,7 @@ import { type ChildCommand, describeCommand, spawnChild, type Guardian } from ".
 import type { HeaderSource } from "../http/index.ts";
 import { type AuthorizationOptions, createClientAuthorizer, type Authorizer } from "../sign-in/index.ts";
 import { clientOptionKeys, type ClientOptions } from "./client-options.ts";
-import { type Client, type ClientWays, createClient } from "./client.ts";
+import { type Client, type Connector, createClient } from "./client.ts";
 import type { ClientOf } from "./known-server.ts";
 import { mayBeHttpSse } from "./verdict.ts";
 
@@ -78,7 +78,9 @@ export async function connect<Known = unknown>(
   assertKnownKeys("connect", options, connectOptionKeys);
   const url = toUrl(target);
   const isHttp = url?.protocol === "http:" || url?.protocol === "https:";
-  const client = isHttp ? connectHttp(url, options) : createClient(toWays(target, url, options), options);
+  const client = isHttp
+    ? connectHttp(url, options)
+    : createClient(toConnector(target, url, options), options);
   return (await client) as ClientOf<Known>;
 }
 
@@ -94,21 +96,21 @@ function toUrl(target: Target): URL | undefined {
   }
 }
 
-function toWays(target: Target, url: URL | undefined, options: ConnectOptions): ClientWays {
+function toConnector(target: Target, url: URL | undefined, options: ConnectOptions): Connector {
   if (url !== undefined) {
     if (url.protocol !== "tcp:")
       throw new ConnectError(url.href, `${url.protocol}// is not spoken here; use http, https or tcp`);
-    return pipeWays(url.href, url.href, () => openTcp(url, options));
+    return pipeConnector(url.href, url.href, () => openTcp(url, options));
   }
   if (typeof target !== "object" || target instanceof URL)
     throw new ConnectError(String(target), "it is no target");
-  if ("command" in target) return childWays(target, options);
+  if ("command" in target) return childConnector(target, options);
   if ("server" in target)
-    return pipeWays("a server in this process", undefined, () =>
+    return pipeConnector("a server in this process", undefined, () =>
       Promise.resolve(connectInMemory(target.server, defined({ caller: target.caller }))),
     );
   let isUsed = false;
-  return pipeWays("a pair of streams", undefined, () => {
+  return pipeConnector("a pair of streams", undefined, () => {
     if (isUsed)
       return Promise.reject(
         new ConnectError("a pair of streams", "it ended, and streams cannot be opened again"),
@@ -118,11 +120,11 @@ function toWays(target: Target, url: URL | undefined, options: ConnectOptions): 
   });
 }
 
-function pipeWays(
+function pipeConnector(
   target: string,
   cacheKey: string | undefined,
   openChannel: () => Promise<Channel>,
-): ClientWays {
+): Connector {
   return {
     target,
     cacheKey,
@@ -131,7 +133,7 @@ function pipeWays(
   };
 }
 
-function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
+function childConnector(command: ChildCommand, options: ConnectOptions): Connector {
   const { onStderr, onStray, stageMs, guardian, onWarning, clock = systemClock } = options;
   const target = describeCommand(command);
   return {
@@ -211,30 +213,30 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
   const authorizer = toAuthorizer(url, options);
   const signIn =
     authorizer === undefined ? {} : { signIn: (error: AuthorizationError) => authorizer.signIn(error) };
-  const ways: ClientWays = {
+  const connector: Connector = {
     target,
     cacheKey: digestOf([url.href, typeof headers === "function" ? "dynamic" : (headers ?? {})]),
     isHttp: true,
     ...signIn,
     open: async (events: LinkEvents): Promise<Link> => {
       // undici takes 80 ms to load, which a program without HTTP servers should not pay for.
-      const { createHttpLink } = await import("../http/http-link.ts");
-      return createHttpLink(url, { events, headers, authorizer, maxResponseBytes, clock, onWarning });
+      const { HttpLink } = await import("../http/http-link.ts");
+      return new HttpLink(url, { events, headers, authorizer, maxResponseBytes, clock, onWarning });
     },
   };
   try {
-    if (options.transport !== "sse") return await createClient(ways, options);
+    if (options.transport !== "sse") return await createClient(connector, options);
     return await connectSse();
   } catch (error) {
     if (options.transport === "sse" || !mayBeHttpSse(error) || isModernRevision(options.revision))
       throw error;
     return connectSse().catch(() => {
-      throw error; // What the server said to the newer ways is the better explanation.
+      throw error; // What the server said to the newer revisions is the better explanation.
     });
   }
 
   function connectSse(): Promise<Client> {
-    const sse = pipeWays(target, undefined, async () => {
+    const sse = pipeConnector(target, undefined, async () => {
       const { connectHttpSse } = await import("../http/http-sse-channel.ts");
       return connectHttpSse(url, { headers, authorizer, clock, timeoutMs, maxEventBytes: maxResponseBytes });
     });

@@ -64,113 +64,122 @@ interface Speaker {
 const strayMs = 5000;
 
 /** Requests to one server, in the form its era wants. */
-export interface Conversation {
+export class Conversation {
   readonly agreement: Agreement;
   readonly link: Link;
   /** Whether the stream of a legacy server's announcements is open, where it has to be asked for. */
-  isHearing: boolean;
-  /** Sends a request and resolves with its result, whatever its `resultType`. For `about` see `LinkRequest`. */
-  request(method: string, params: RawJson | undefined, spec: RequestSpec, about?: string): Promise<RawJson>;
-  /** Resolves when nothing is underway. */
-  idle(): Promise<void>;
-  /** Takes what arrives on the link. Progress goes to the request that asked for it, everything else to the client. */
-  take(notification: Notification): void;
-}
-
-/** `notified` takes notifications that belong to no request underway. */
-export function createConversation(
-  link: Link,
-  agreement: Agreement,
-  { info, capabilities: own, clock }: Speaker,
-  notified: (notification: Notification) => void,
-): Conversation {
-  const { mode, capabilities: offered } = agreement;
-  const isLegacy = mode.kind === "legacy";
-  const addEnvelope =
-    mode.kind === "modern" ? createModernEnvelope(mode.revision, info, own) : addLegacyEnvelope;
+  isHearing = false;
+  readonly #clock: Clock;
+  readonly #isLegacy: boolean;
+  readonly #addEnvelope: AddEnvelope;
+  readonly #notified: (notification: Notification) => void;
   /** The listener for progress under each token. Tokens are minted here. */
-  const listeners = new Numbered<(event: CallEvent) => void>();
+  readonly #listeners = new Numbered<(event: CallEvent) => void>();
   /**
    * The listeners of calls that asked for log messages. A message does not say which call it belongs to, so it is delivered only while one
    * call is underway.
    */
-  const loggers = new Numbered<(event: CallEvent) => void>();
+  readonly #loggers = new Numbered<(event: CallEvent) => void>();
   /** The rank of the log level that a legacy server was asked for. */
-  let logRank: number = Number.POSITIVE_INFINITY;
-  let underway = 0;
+  #logRank: number = Number.POSITIVE_INFINITY;
+  #underway = 0;
   /** Requests among them that log nothing: lists, and `subscriptions/listen`, which never ends. */
-  let besides = 0;
+  #besides = 0;
   /** Until when the server may still send messages about a request that was given up. */
-  let strayUntil = 0;
-  let idle: Deferred<void> | undefined;
+  #strayUntil = 0;
+  #idle: Deferred<void> | undefined;
 
-  /** A legacy server keeps one level for all requests: the lowest that any of them wanted. */
-  const setLogLevel = (level: LogLevel): void => {
-    const rank = logLevels.indexOf(level);
-    if (!isLegacy || offered.logging === undefined || logRank <= rank) return;
-    logRank = rank;
-    const params = RawJson.fromValue({ level });
-    // The answer is not waited for; a server that refuses logs as before.
-    link.request({ method: "logging/setLevel", params, stop: new LazyAbort() }).catch(() => {});
-  };
-  /** What arrives on a request's own stream is known to belong to it, where there is such a stream. */
-  const eventsOf = ({ onAsked, onEvent, logLevel }: RequestSpec): Partial<LinkEvents> => ({
-    ...(onAsked === undefined ? {} : { asked: onAsked }),
-    notified: (notification) => {
-      const isLog = notification.method === "notifications/message" && logLevel !== undefined;
-      const event = isLog ? toLog(notification.params) : undefined;
-      if (event === undefined) take(notification);
-      else onEvent?.(event);
-    },
-  });
-  const take = (notification: Notification): void => {
+  /** `notified` takes notifications that belong to no request underway. */
+  constructor(
+    link: Link,
+    agreement: Agreement,
+    { info, capabilities, clock }: Speaker,
+    notified: (notification: Notification) => void,
+  ) {
+    const { mode } = agreement;
+    this.agreement = agreement;
+    this.link = link;
+    this.#clock = clock;
+    this.#isLegacy = mode.kind === "legacy";
+    this.#addEnvelope =
+      mode.kind === "modern" ? createModernEnvelope(mode.revision, info, capabilities) : addLegacyEnvelope;
+    this.#notified = notified;
+  }
+
+  /** Sends a request and resolves with its result, whatever its `resultType`. For `about` see `LinkRequest`. */
+  request(method: string, params: RawJson | undefined, spec: RequestSpec, about?: string): Promise<RawJson> {
+    const { stop, onEvent, logLevel, capabilities, mirrored, onSent, onAsked, meta } = spec;
+    const isHeard = onEvent !== undefined;
+    const token = isHeard && spec.wantsProgress !== false ? this.#listeners.add(onEvent) : undefined;
+    const logger = isHeard && logLevel !== undefined ? this.#loggers.add(onEvent) : undefined;
+    if (isHeard && logLevel !== undefined) this.#setLogLevel(logLevel);
+    const isBesides = method === "subscriptions/listen" || method.endsWith("/list");
+    this.#underway++;
+    if (isBesides) this.#besides++;
+    const enveloped = this.#addEnvelope(params, { progressToken: token, logLevel, capabilities, meta });
+    const hasEvents = onAsked !== undefined || logLevel !== undefined;
+    const events = hasEvents ? () => this.#eventsOf(spec) : undefined;
+    const answer = this.link.request({ method, params: enveloped, stop, about, mirrored, onSent, events });
+    return ending(answer, () => {
+      if (isBesides) this.#besides--;
+      else if (stop.isAborted && (logLevel !== undefined || this.#isLegacy))
+        this.#strayUntil = this.#clock.now() + strayMs;
+      if (token !== undefined) this.#listeners.delete(token);
+      if (logger !== undefined) this.#loggers.delete(logger);
+      if (--this.#underway === 0) this.#idle?.resolve();
+    });
+  }
+
+  /** Resolves when nothing is underway. */
+  idle(): Promise<void> {
+    if (this.#underway === 0) return Promise.resolve();
+    this.#idle ??= createDeferred();
+    return this.#idle.promise;
+  }
+
+  /** Takes what arrives on the link. Progress goes to the request that asked for it, everything else to the client. */
+  take(notification: Notification): void {
     const { method, params } = notification;
     if (method === "notifications/progress") {
-      const listener = listeners.get(params?.at("progressToken")?.value as number);
+      const listener = this.#listeners.get(params?.at("progressToken")?.value as number);
       const event = listener === undefined ? undefined : toProgress(params);
       if (event !== undefined) listener?.(event);
       return;
     }
     // A legacy server that was once asked to log does so for every call. The message is certainly about one call only if no other is
     // underway and none was given up a moment ago.
-    const isAboutOne = loggers.size === 1 && underway - besides === 1 && clock.now() >= strayUntil;
+    const isAboutOne =
+      this.#loggers.size === 1 &&
+      this.#underway - this.#besides === 1 &&
+      this.#clock.now() >= this.#strayUntil;
     const event = method === "notifications/message" && isAboutOne ? toLog(params) : undefined;
-    if (event === undefined) notified(notification);
-    else for (const logger of loggers.values()) logger(event);
-  };
+    if (event === undefined) this.#notified(notification);
+    else for (const logger of this.#loggers.values()) logger(event);
+  }
 
-  return {
-    agreement,
-    link,
-    isHearing: false,
-    take,
-    request: (method, params, spec, about) => {
-      const { stop, onEvent, logLevel, capabilities, mirrored, onSent, onAsked, meta } = spec;
-      const isHeard = onEvent !== undefined;
-      const token = isHeard && spec.wantsProgress !== false ? listeners.add(onEvent) : undefined;
-      const logger = isHeard && logLevel !== undefined ? loggers.add(onEvent) : undefined;
-      if (isHeard && logLevel !== undefined) setLogLevel(logLevel);
-      const isBesides = method === "subscriptions/listen" || method.endsWith("/list");
-      underway++;
-      if (isBesides) besides++;
-      const enveloped = addEnvelope(params, { progressToken: token, logLevel, capabilities, meta });
-      const hasEvents = onAsked !== undefined || logLevel !== undefined;
-      const events = hasEvents ? () => eventsOf(spec) : undefined;
-      const answer = link.request({ method, params: enveloped, stop, about, mirrored, onSent, events });
-      return ending(answer, () => {
-        if (isBesides) besides--;
-        else if (stop.isAborted && (logLevel !== undefined || isLegacy)) strayUntil = clock.now() + strayMs;
-        if (token !== undefined) listeners.delete(token);
-        if (logger !== undefined) loggers.delete(logger);
-        if (--underway === 0) idle?.resolve();
-      });
-    },
-    idle: () => {
-      if (underway === 0) return Promise.resolve();
-      idle ??= createDeferred();
-      return idle.promise;
-    },
-  };
+  /** A legacy server keeps one level for all requests: the lowest that any of them wanted. */
+  #setLogLevel(level: LogLevel): void {
+    const rank = logLevels.indexOf(level);
+    const isOffered = this.agreement.capabilities.logging !== undefined;
+    if (!this.#isLegacy || !isOffered || this.#logRank <= rank) return;
+    this.#logRank = rank;
+    const params = RawJson.fromValue({ level });
+    // The answer is not waited for; a server that refuses logs as before.
+    this.link.request({ method: "logging/setLevel", params, stop: new LazyAbort() }).catch(() => {});
+  }
+
+  /** What arrives on a request's own stream is known to belong to it, where there is such a stream. */
+  #eventsOf({ onAsked, onEvent, logLevel }: RequestSpec): Partial<LinkEvents> {
+    return {
+      ...(onAsked === undefined ? {} : { asked: onAsked }),
+      notified: (notification) => {
+        const isLog = notification.method === "notifications/message" && logLevel !== undefined;
+        const event = isLog ? toLog(notification.params) : undefined;
+        if (event === undefined) this.take(notification);
+        else onEvent?.(event);
+      },
+    };
+  }
 }
 
 function toProgress(params: RawJson | undefined): CallEvent | undefined {

@@ -33,25 +33,12 @@ interface ConversationEvents {
   renewed?(): void;
 }
 
-/**
- * The conversation with one server, made anew when it ended. However many need it at once, it is made once; after one
- * that failed or was short, the next waits, longer each time, so that a server that cannot stay up is not stormed.
- */
-export interface Conversations extends AsyncDisposable {
-  /** The last agreement, whether or not it still holds. */
-  readonly agreement: Agreement | undefined;
-  /** The conversation that is on, or the next. */
-  get(): Promise<Conversation>;
-  readonly send: Send;
-  hear(listener: ConversationEvents): void;
-}
-
 interface ConversationsOptions {
   readonly begin: (
     signal: AbortSignal,
     notified: (notification: Notification) => void,
   ) => Promise<Conversation>;
-  /** Has a person sign in; see `ClientWays`. */
+  /** Has a person sign in; see `Connector`. */
   readonly signIn: (error: AuthorizationError) => Promise<boolean>;
   readonly clock: Clock;
   /** Whether another is begun after one was lost. */
@@ -61,28 +48,118 @@ interface ConversationsOptions {
   readonly onLost: (reason: ClosedError) => void;
 }
 
-export function createConversations(options: ConversationsOptions): Conversations {
-  const { begin, signIn, clock, reconnects, hasSessions, onLost } = options;
-  const backoff = createBackoff();
-  const closing = new AbortController();
-  const over = new ClosingSet();
-  const listeners: ConversationEvents[] = [];
-  let current: Promise<Conversation> | undefined;
-  let live: Conversation | undefined;
-  let agreement: Agreement | undefined;
-  let waitMs = 0;
+/**
+ * The conversation with one server, made anew when it ended. However many need it at once, it is made once; after one
+ * that failed or was short, the next waits, longer each time, so that a server that cannot stay up is not stormed.
+ */
+export class Conversations implements AsyncDisposable {
+  readonly #options: ConversationsOptions;
+  readonly #backoff = createBackoff();
+  readonly #closing = new AbortController();
+  readonly #over = new ClosingSet();
+  readonly #listeners: ConversationEvents[] = [];
+  #current: Promise<Conversation> | undefined;
+  #live: Conversation | undefined;
+  #agreement: Agreement | undefined;
+  #waitMs = 0;
 
-  const notified = (notification: Notification): void =>
-    void listeners.some((listener) => listener.take(notification));
-  const end = (): void => {
-    live = undefined;
-    current = undefined;
-  };
+  constructor(options: ConversationsOptions) {
+    this.#options = options;
+  }
+
+  /** The last agreement, whether or not it still holds. */
+  get agreement(): Agreement | undefined {
+    return this.#agreement;
+  }
+
+  /** The conversation that is on, or the next. */
+  get(): Promise<Conversation> {
+    if (this.#closing.signal.aborted)
+      return Promise.reject(new ClosedError("not_sent", "the client is closed"));
+    return (this.#current ??= this.#start());
+  }
+
+  readonly send: Send = (...request) =>
+    this.#live === undefined
+      ? this.#next(request[2].stop).then((conversation) => this.#sendIn(conversation, ...request))
+      : this.#sendIn(this.#live, ...request);
+
+  hear(listener: ConversationEvents): void {
+    this.#listeners.push(listener);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new ClosedError("not_sent", "the client is closed"));
+    const last = await this.#current?.catch(() => undefined);
+    this.#live = undefined;
+    if (last !== undefined) void this.#over.close(last.link);
+    await this.#over[Symbol.asyncDispose]();
+  }
+
+  #next(stop: Cancellation): Promise<Conversation> {
+    return waitFor(this.get(), stop).catch((error: unknown) => {
+      throw toNotSent(error);
+    });
+  }
+
+  /** A session that expired is begun anew, once; the request that met it was not carried out, so it is sent again. */
+  #sendIn(conversation: Conversation, ...request: Parameters<Send>): Promise<RawJson> {
+    const answer = conversation.request(...request);
+    if (!this.#options.hasSessions) return answer;
+    return answer.catch(async (error: unknown) => {
+      if (isSignIn(error)) return this.#retrySignedIn(error, () => conversation.request(...request));
+      if (!(error instanceof SessionExpiredError)) throw error;
+      if (this.#live === conversation) {
+        this.#end();
+        this.#over.closeWhenIdle(conversation.link, conversation.idle());
+      }
+      return (await this.#next(request[2].stop)).request(...request);
+    });
+  }
+
+  async #start(): Promise<Conversation> {
+    const { begin, clock } = this.#options;
+    const { signal } = this.#closing;
+    try {
+      if (this.#waitMs > 0) await sleep(this.#waitMs, clock, signal);
+      const notified = (notification: Notification): void =>
+        void this.#listeners.some((listener) => listener.take(notification));
+      const attempt = (): Promise<Conversation> => begin(signal, notified);
+      const conversation = await attempt().catch((error: unknown) => this.#retrySignedIn(error, attempt));
+      const isRenewal = this.#agreement !== undefined;
+      this.#live = conversation;
+      this.#agreement = conversation.agreement;
+      void this.#watch(conversation);
+      if (isRenewal) for (const listener of this.#listeners) listener.renewed?.();
+      return conversation;
+    } catch (error) {
+      this.#waitMs = this.#backoff.next();
+      this.#current = undefined;
+      throw error;
+    }
+  }
+
+  /** Waits for the end of a conversation, and closes its link. */
+  async #watch(conversation: Conversation): Promise<void> {
+    const { clock, reconnects, onLost } = this.#options;
+    const startedAt = clock.now();
+    const reason = await conversation.link.closed;
+    if (this.#live === conversation) {
+      if (!reconnects) this.#closing.abort(reason);
+      onLost(reason);
+      const wasStable = clock.now() - startedAt >= stableMs;
+      if (wasStable) this.#backoff.reset();
+      this.#waitMs = wasStable ? 0 : this.#backoff.next();
+      this.#end();
+    }
+    void this.#over.close(conversation.link);
+  }
+
   /** Tries again after a sign-in, a few times at most: there are servers that nothing satisfies. */
-  const signedIn = async <T>(failure: unknown, attempt: () => Promise<T>): Promise<T> => {
+  async #retrySignedIn<T>(failure: unknown, attempt: () => Promise<T>): Promise<T> {
     let error = failure;
     for (let signIns = 0; signIns < maxSignIns && isSignIn(error); signIns++) {
-      if (!(await signIn(error))) break;
+      if (!(await this.#options.signIn(error))) break;
       try {
         return await attempt();
       } catch (next) {
@@ -90,79 +167,12 @@ export function createConversations(options: ConversationsOptions): Conversation
       }
     }
     throw error;
-  };
-  const start = async (): Promise<Conversation> => {
-    try {
-      if (waitMs > 0) await sleep(waitMs, clock, closing.signal);
-      const attempt = (): Promise<Conversation> => begin(closing.signal, notified);
-      const conversation = await attempt().catch((error: unknown) => signedIn(error, attempt));
-      const isRenewal = agreement !== undefined;
-      live = conversation;
-      ({ agreement } = conversation);
-      void watch(conversation);
-      if (isRenewal) for (const listener of listeners) listener.renewed?.();
-      return conversation;
-    } catch (error) {
-      waitMs = backoff.next();
-      current = undefined;
-      throw error;
-    }
-  };
-  /** Waits for the end of a conversation, and closes its link. */
-  const watch = async (conversation: Conversation): Promise<void> => {
-    const startedAt = clock.now();
-    const reason = await conversation.link.closed;
-    if (live === conversation) {
-      if (!reconnects) closing.abort(reason);
-      onLost(reason);
-      const wasStable = clock.now() - startedAt >= stableMs;
-      if (wasStable) backoff.reset();
-      waitMs = wasStable ? 0 : backoff.next();
-      end();
-    }
-    void over.close(conversation.link);
-  };
-  const get = (): Promise<Conversation> => {
-    if (closing.signal.aborted) return Promise.reject(new ClosedError("not_sent", "the client is closed"));
-    return (current ??= start());
-  };
-  const next = (stop: Cancellation): Promise<Conversation> =>
-    waitFor(get(), stop).catch((error: unknown) => {
-      throw toNotSent(error);
-    });
-  /** A session that expired is begun anew, once; the request that met it was not carried out, so it is sent again. */
-  const sendIn = (conversation: Conversation, ...request: Parameters<Send>): Promise<RawJson> => {
-    const answer = conversation.request(...request);
-    if (!hasSessions) return answer;
-    return answer.catch(async (error: unknown) => {
-      if (isSignIn(error)) return signedIn(error, () => conversation.request(...request));
-      if (!(error instanceof SessionExpiredError)) throw error;
-      if (live === conversation) {
-        end();
-        over.closeWhenIdle(conversation.link, conversation.idle());
-      }
-      return (await next(request[2].stop)).request(...request);
-    });
-  };
+  }
 
-  return {
-    get agreement() {
-      return agreement;
-    },
-    get,
-    send: (...request) =>
-      live === undefined
-        ? next(request[2].stop).then((conversation) => sendIn(conversation, ...request))
-        : sendIn(live, ...request),
-    hear: (listener) => void listeners.push(listener),
-    [Symbol.asyncDispose]: async () => {
-      closing.abort(new ClosedError("not_sent", "the client is closed"));
-      const last = await current?.catch(() => undefined);
-      live = undefined;
-      if (last !== undefined) void over.close(last.link);
-      await over[Symbol.asyncDispose]();
-    },
-  };
+  #end(): void {
+    this.#live = undefined;
+    this.#current = undefined;
+  }
 }
 
 /** The same failure as `not_sent`: it happened to another request or to the handshake, before this request was sent. */

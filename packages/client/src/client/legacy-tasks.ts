@@ -17,20 +17,6 @@ import { answerBy, toSpec } from "./on-behalf.ts";
 /** Tells which task a message of a server is about (2025-11-25, tasks). */
 const relatedTask = "io.modelcontextprotocol/related-task";
 
-interface LegacyTasksOptions {
-  readonly send: Send;
-  readonly deadlines: Deadlines;
-  readonly clock: Clock;
-}
-
-/** Calls of tools as tasks of 2025-11-25, which are another protocol than those of SEP-2663. */
-interface LegacyTasks {
-  /** Calls a tool as a task, asks its caller what it asks, and resolves with its result. Giving it up cancels the task. */
-  call(operation: Operation, context: CallContext): Promise<Extract<Outcome, { readonly kind: "complete" }>>;
-  /** Answers a question that belongs to a task; undefined for any other. */
-  answer(request: Request, signal: AbortSignal): Promise<RawJson> | undefined;
-}
-
 /** The looks at a task, in growing intervals: a server tells where the work is when it is asked. */
 const firstLookMs = 500;
 const maxLookMs = 10_000;
@@ -46,30 +32,96 @@ export function hasLegacyTasks({ mode, capabilities }: Agreement): boolean {
   return typeof tasks?.requests?.tools?.call === "object";
 }
 
-export function createLegacyTasks({ send, deadlines, clock }: LegacyTasksOptions): LegacyTasks {
+/** Calls of tools as tasks of 2025-11-25, which are another protocol than those of SEP-2663. */
+export class LegacyTasks {
+  readonly #send: Send;
+  readonly #deadlines: Deadlines;
+  readonly #clock: Clock;
   /** The callers of the tasks that run, by the server's ids. */
-  const callers = new Map<string, AskCaller>();
+  readonly #callers = new Map<string, AskCaller>();
   /** Calls whose tasks have no id yet: a question may come before it. */
-  const creating = new Set<Promise<unknown>>();
+  readonly #creating = new Set<Promise<unknown>>();
 
-  const cancel = (taskId: string): Promise<unknown> =>
-    deadlines
-      .run({ timeoutMs: cancelMs }, (deadline) =>
-        send("tasks/cancel", RawJson.fromValue({ taskId }), toSpec(deadline)),
-      )
-      .catch(() => {});
+  constructor(send: Send, deadlines: Deadlines, clock: Clock) {
+    this.#send = send;
+    this.#deadlines = deadlines;
+    this.#clock = clock;
+  }
 
-  /** Tells the messages of a task until it has ended. */
-  const watch = async (
+  /** Calls a tool as a task, asks its caller what it asks, and resolves with its result. Giving it up cancels the task. */
+  call(operation: Operation, context: CallContext): Promise<Extract<Outcome, { readonly kind: "complete" }>> {
+    const stop = context.cancellation ?? fromSignal(context.signal);
+    return this.#deadlines.run({ stop }, async (underway) => {
+      const ask = toAsker(context, underway);
+      const spec: RequestSpec = {
+        ...toSpec(underway),
+        meta: carriedMeta(context.meta, context.observation?.traceparent),
+        onAsked: (request, signal) => answerBy(ask, request, signal),
+      };
+      const { created, id } = await this.#create(operation, spec, ask);
+      if (typeof id !== "string") return { kind: "complete", result: created };
+      try {
+        return { kind: "complete", result: withoutTask(await this.#follow(id, context, spec, underway)) };
+      } finally {
+        this.#callers.delete(id);
+      }
+    });
+  }
+
+  /** Answers a question that belongs to a task; undefined for any other. */
+  answer(request: Request, signal: AbortSignal): Promise<RawJson> | undefined {
+    const id = request.params?.at("_meta")?.at(relatedTask)?.at("taskId")?.value;
+    if (typeof id !== "string") return undefined;
+    const find = async (): Promise<RawJson> => {
+      if (!this.#callers.has(id)) await Promise.all(this.#creating);
+      const ask = this.#callers.get(id);
+      if (ask !== undefined) return answerBy(ask, request, signal);
+      throw new RpcError("rpc.invalid_params", "The question belongs to no task that runs here");
+    };
+    return find();
+  }
+
+  async #create(
+    operation: Operation,
+    spec: RequestSpec,
+    ask: AskCaller,
+  ): Promise<{ readonly created: RawJson; readonly id: unknown }> {
+    const params = prependMembers(`"task":{}`, withoutMembers(toParams(operation), ["task"]));
+    const made = this.#send("tools/call", params, spec, operation.name).then((created) => {
+      const id = created.at("task")?.at("taskId")?.value;
+      if (typeof id === "string") this.#callers.set(id, ask);
+      return { created, id };
+    });
+    const settled = made.catch(() => {});
+    this.#creating.add(settled);
+    return made.finally(() => this.#creating.delete(settled));
+  }
+
+  async #follow(
     taskId: string,
     context: CallContext,
+    spec: RequestSpec,
     underway: Deadline,
-    over: AbortSignal,
-  ): Promise<void> => {
+  ): Promise<RawJson> {
+    const over = new AbortController();
+    void this.#watch(taskId, context, underway, over.signal).catch(() => {});
+    try {
+      return await this.#send("tasks/result", RawJson.fromValue({ taskId }), spec);
+    } catch (error) {
+      if (!(error instanceof RpcError)) await this.#cancel(taskId);
+      throw error;
+    } finally {
+      over.abort();
+    }
+  }
+
+  /** Tells the messages of a task until it has ended. */
+  async #watch(taskId: string, context: CallContext, underway: Deadline, over: AbortSignal): Promise<void> {
     let lastMessage: unknown;
     for (let waitMs = firstLookMs; ; waitMs = Math.min(2 * waitMs, maxLookMs)) {
-      await sleep(waitMs, clock, over);
-      const task = await send("tasks/get", RawJson.fromValue({ taskId }), { stop: underway.stop });
+      await sleep(waitMs, this.#clock, over);
+      const params = RawJson.fromValue({ taskId });
+      const task = await this.#send("tasks/get", params, { stop: underway.stop });
       // The result is waited for by a request that stays silent, so this is the sign of life.
       underway.touch();
       const message = task.at("statusMessage")?.value;
@@ -77,63 +129,15 @@ export function createLegacyTasks({ send, deadlines, clock }: LegacyTasksOptions
         context.emit({ kind: "progress", message }).catch(() => {});
       lastMessage = message;
     }
-  };
+  }
 
-  const follow = async (
-    taskId: string,
-    context: CallContext,
-    spec: RequestSpec,
-    underway: Deadline,
-  ): Promise<RawJson> => {
-    const over = new AbortController();
-    void watch(taskId, context, underway, over.signal).catch(() => {});
-    try {
-      return await send("tasks/result", RawJson.fromValue({ taskId }), spec);
-    } catch (error) {
-      if (!(error instanceof RpcError)) await cancel(taskId);
-      throw error;
-    } finally {
-      over.abort();
-    }
-  };
-
-  return {
-    call: (operation, context) =>
-      deadlines.run({ stop: context.cancellation ?? fromSignal(context.signal) }, async (underway) => {
-        const ask = toAsker(context, underway);
-        const spec: RequestSpec = {
-          ...toSpec(underway),
-          meta: carriedMeta(context.meta, context.observation?.traceparent),
-          onAsked: (request, signal) => answerBy(ask, request, signal),
-        };
-        const params = prependMembers(`"task":{}`, withoutMembers(toParams(operation), ["task"]));
-        const made = send("tools/call", params, spec, operation.name).then((created) => {
-          const id = created.at("task")?.at("taskId")?.value;
-          if (typeof id === "string") callers.set(id, ask);
-          return { created, id };
-        });
-        const settled = made.catch(() => {});
-        creating.add(settled);
-        const { created, id } = await made.finally(() => creating.delete(settled));
-        if (typeof id !== "string") return { kind: "complete", result: created };
-        try {
-          return { kind: "complete", result: withoutTask(await follow(id, context, spec, underway)) };
-        } finally {
-          callers.delete(id);
-        }
-      }),
-    answer: (request, signal) => {
-      const id = request.params?.at("_meta")?.at(relatedTask)?.at("taskId")?.value;
-      if (typeof id !== "string") return undefined;
-      const find = async (): Promise<RawJson> => {
-        if (!callers.has(id)) await Promise.all(creating);
-        const ask = callers.get(id);
-        if (ask !== undefined) return answerBy(ask, request, signal);
-        throw new RpcError("rpc.invalid_params", "The question belongs to no task that runs here");
-      };
-      return find();
-    },
-  };
+  async #cancel(taskId: string): Promise<void> {
+    const params = RawJson.fromValue({ taskId });
+    const cancelled = this.#deadlines.run({ timeoutMs: cancelMs }, (deadline) =>
+      this.#send("tasks/cancel", params, toSpec(deadline)),
+    );
+    await cancelled.catch(() => {});
+  }
 }
 
 /** How the caller of a task is asked. The wait is the caller's, so the server is not idle. */

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Skill } from "../../../core/src/mcp/skill.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { createSkills } from "./skills.ts";
+import { ServerSkills } from "./skills.ts";
 
 const digest = `sha256:${"a".repeat(64)}`;
 const extensions = { "io.modelcontextprotocol/skills": {} };
@@ -15,7 +15,7 @@ function listing(count: number, files: number) {
   const clock = createVirtualClock();
   const warnings: string[] = [];
   let lists = 0;
-  const { skills, invalidate } = createSkills({
+  const { skills, kept } = new ServerSkills({
     request: () => {
       lists++;
       return Promise.resolve(page);
@@ -26,7 +26,7 @@ function listing(count: number, files: number) {
     clock,
     onWarning: (text) => warnings.push(text),
   });
-  return { skills, invalidate, clock, warnings, lists: () => lists };
+  return { skills, invalidate: () => kept.invalidate(), clock, warnings, lists: () => lists };
 }
 
 function toSkill(name: string, files: number): Skill {

@@ -80,22 +80,53 @@ const longBytes = 256 * 1024;
 const longMs = 10_000;
 
 /** The skills of a server, for people and for programs that compose providers. */
-export function createSkills(options: SkillsOptions): {
-  readonly skills: ClientSkills;
+export class ServerSkills {
+  readonly #options: SkillsOptions;
   readonly kept: KeptList<Skill>;
-  /** Serves `skills/get` and `resources/directory/read` by requests of its caller. A folder is given as a whole. */
-  call(operation: Operation, request: PlainRequest): Promise<Outcome>;
-  invalidate(): void;
-} {
-  const { request, capabilities, readResource, target, clock, onWarning } = options;
-  const settings = async (): Promise<{ readonly directoryRead?: unknown } | undefined> => {
-    const { extensions } = await capabilities();
-    return declaredExtension(extensions === undefined ? {} : { extensions }, extensionIds.skills);
+  /** The last list that was long, or failed after much of it was read. */
+  #long: { readonly list: Promise<Fetched<Skill>>; readonly until: number } | undefined;
+
+  constructor(options: SkillsOptions) {
+    this.#options = options;
+    this.kept = new KeptList<Skill>(() => this.#fetch(), options.clock);
+  }
+
+  readonly skills: ClientSkills = {
+    listSkills: async (given = {}) => (await waitFor(this.kept.get(), given)).items,
+    getSkill: (uri, given) => this.#getSkill(uri, given),
+    readDirectory: async (uri, given) => {
+      const operation = createOperation("resources/directory/read", uri);
+      return (await this.#readFolder(operation, this.#requestWith(given))).children;
+    },
+    load: (skill, given = {}) => this.#load(skill, given),
+    list: (given = {}) => this.#list(given),
   };
 
-  /** The last list that was long, or failed after much of it was read. */
-  let long: { readonly list: Promise<Fetched<Skill>>; readonly until: number } | undefined;
-  const fetchSkills = async (): Promise<Fetched<Skill>> => {
+  /** Serves `skills/get` and `resources/directory/read` by requests of its caller. A folder is given as a whole. */
+  async call(operation: Operation, ask: PlainRequest): Promise<Outcome> {
+    if (operation.method === "skills/get") {
+      const result = await this.#get(operation, ask);
+      toSkill(result); // Throws for an entry that cannot be used.
+      return { kind: "complete", result };
+    }
+    const { children, answer } = await this.#readFolder(operation, ask);
+    const listed = children.flatMap((child, index) => [index === 0 ? "" : ",", definitionOf(child)]);
+    return { kind: "complete", result: answer ?? joinJson(['{"resources":[', ...listed, "]}"]) };
+  }
+
+  async #settings(): Promise<{ readonly directoryRead?: unknown } | undefined> {
+    const { extensions } = await this.#options.capabilities();
+    return declaredExtension(extensions === undefined ? {} : { extensions }, extensionIds.skills);
+  }
+
+  #requestWith({ signal }: ReadOptions = {}): PlainRequest {
+    return (method, params) => this.#options.request(method, params, { signal });
+  }
+
+  async #fetch(): Promise<Fetched<Skill>> {
+    if ((await this.#settings()) === undefined) return noSkills;
+    if (this.#long !== undefined && this.#options.clock.now() < this.#long.until) return this.#long.list;
+    const { request, clock, onWarning } = this.#options;
     let bytes = 0;
     const ask = async (params: RawJson | undefined): Promise<RawJson> => {
       const page = await request("skills/list", params);
@@ -112,38 +143,32 @@ export function createSkills(options: SkillsOptions): {
       (reason: unknown) => reason,
     );
     if (bytes <= longBytes) return list;
-    long = { list, until: clock.now() + longMs };
+    this.#long = { list, until: clock.now() + longMs };
     if (error instanceof Error) onWarning(`The list of skills cannot be used: ${error.message}`);
     return list;
-  };
-  const kept = new KeptList<Skill>(async () => {
-    const nothing = { items: [], faults: [], ttlMs: 0, hints: { ttlMs: 0, cacheScope: "private" } } as const;
-    if ((await settings()) === undefined) return nothing;
-    return long !== undefined && clock.now() < long.until ? long.list : fetchSkills();
-  }, clock);
+  }
 
-  const listSkills: ClientSkills["listSkills"] = async (given = {}) =>
-    (await waitFor(kept.get(), given)).items;
+  async *#list(given: ReadOptions): AsyncIterable<Skill> {
+    yield* (await waitFor(this.kept.get(), given)).items;
+  }
 
-  const requestOf =
-    ({ signal }: ReadOptions = {}): PlainRequest =>
-    (method, params) =>
-      request(method, params, { signal });
-  const get = async (operation: Operation, ask: PlainRequest): Promise<RawJson> => {
-    if ((await settings()) === undefined) throw new NotFoundError("skill", operation.name);
+  async #get(operation: Operation, ask: PlainRequest): Promise<RawJson> {
+    if ((await this.#settings()) === undefined) throw new NotFoundError("skill", operation.name);
     return ask(operation.method, toParams(operation));
-  };
-  const getSkill: ClientSkills["getSkill"] = async (uri, given) =>
-    // A gateway may know a skill by another URI than the one that was asked for; the entry says by which.
-    toSkill(await get(createOperation("skills/get", uri), requestOf(given)));
+  }
+
+  /** A gateway may know a skill by another URI than the one that was asked for; the entry says by which. */
+  async #getSkill(uri: string, given?: ReadOptions): Promise<Skill> {
+    return toSkill(await this.#get(createOperation("skills/get", uri), this.#requestWith(given)));
+  }
 
   /** All children of a folder, and the answer that they came in if it can be passed on as it is. */
-  const readFolder = async (
+  async #readFolder(
     operation: Operation,
     send: PlainRequest,
-  ): Promise<{ readonly children: readonly Resource[]; readonly answer: RawJson | undefined }> => {
+  ): Promise<{ readonly children: readonly Resource[]; readonly answer: RawJson | undefined }> {
     const { method, name } = operation;
-    if ((await settings())?.directoryRead !== true) throw new NotFoundError("directory", name);
+    if ((await this.#settings())?.directoryRead !== true) throw new NotFoundError("directory", name);
     const first = withoutMembers(toParams(operation), ["cursor"]);
     const answers: RawJson[] = [];
     const ask = async (next: RawJson | undefined): Promise<RawJson> => {
@@ -158,23 +183,10 @@ export function createSkills(options: SkillsOptions): {
     const isWhole = answers.length === 1 && fits.every((fit) => fit.kind === "fit" && fit.notes.length === 0);
     const children = fits.flatMap((fit) => (fit.kind === "unfit" ? [] : [fit.item]));
     return { children, answer: isWhole ? answers[0] : undefined };
-  };
-  const readDirectory: ClientSkills["readDirectory"] = async (uri, given) =>
-    (await readFolder(createOperation("resources/directory/read", uri), requestOf(given))).children;
-
-  const call = async (operation: Operation, ask: PlainRequest): Promise<Outcome> => {
-    if (operation.method === "skills/get") {
-      const result = await get(operation, ask);
-      toSkill(result); // Throws for an entry that cannot be used.
-      return { kind: "complete", result };
-    }
-    const { children, answer } = await readFolder(operation, ask);
-    const listed = children.flatMap((child, index) => [index === 0 ? "" : ",", definitionOf(child)]);
-    return { kind: "complete", result: answer ?? joinJson(['{"resources":[', ...listed, "]}"]) };
-  };
+  }
 
   /** Reads a file of a skill and checks it by its entry, if the skill lists its files. */
-  const readFile = async (skill: Skill, uri: string, given: ReadOptions): Promise<string | Uint8Array> => {
+  async #readFile(skill: Skill, uri: string, given: ReadOptions): Promise<string | Uint8Array> {
     const { resources } = skill;
     const entry = resources === "dynamic" ? undefined : resources.find((file) => file.uri === uri);
     if (entry === undefined && resources !== "dynamic")
@@ -183,7 +195,7 @@ export function createSkills(options: SkillsOptions): {
         uri,
         `${uri} was not read: the skill ${skill.uri} does not list it`,
       );
-    const { contents } = await readResource(uri, given);
+    const { contents } = await this.#options.readResource(uri, given);
     const content = contents.length === 1 ? contents[0] : contents.find((each) => each.uri === uri);
     const bytes = toBytes(content);
     if (bytes === undefined) throw unverified(uri, "the server sent no content");
@@ -196,13 +208,13 @@ export function createSkills(options: SkillsOptions): {
     return content !== undefined && "text" in content && typeof content.text === "string"
       ? content.text
       : bytes;
-  };
+  }
 
-  const load: ClientSkills["load"] = async (given, readOptions = {}) => {
-    const known = typeof given === "string" ? kept.last?.get(given) : parseSkill(given);
-    const skill = known ?? (await getSkill(given as string));
+  async #load(given: string | Skill, readOptions: ReadOptions): Promise<LoadedSkill> {
+    const known = typeof given === "string" ? this.kept.last?.get(given) : parseSkill(given);
+    const skill = known ?? (await this.#getSkill(given as string));
     const { uri, frontmatter } = skill;
-    const content = await readFile(skill, uri, readOptions);
+    const content = await this.#readFile(skill, uri, readOptions);
     const text = typeof content === "string" ? content : Buffer.from(content).toString("utf8");
     if (!isDeepStrictEqual(await readFrontMatter(text, uri), frontmatter))
       throw unverified(uri, "its front matter is another than the one listed");
@@ -211,27 +223,19 @@ export function createSkills(options: SkillsOptions): {
       uri,
       frontmatter,
       text,
-      origin: target,
+      origin: this.#options.target,
       isVerified: skill.resources !== "dynamic",
-      read: async (file, more = {}) => readFile(skill, toFileUri(file, folder), more),
+      read: async (file, more = {}) => this.#readFile(skill, toFileUri(file, folder), more),
     };
-  };
-
-  return {
-    skills: {
-      listSkills,
-      getSkill,
-      readDirectory,
-      load,
-      list: async function* (given = {}) {
-        yield* (await waitFor(kept.get(), given)).items;
-      },
-    },
-    kept,
-    call,
-    invalidate: () => kept.invalidate(),
-  };
+  }
 }
+
+const noSkills: Fetched<Skill> = {
+  items: [],
+  faults: [],
+  ttlMs: 0,
+  hints: { ttlMs: 0, cacheScope: "private" },
+};
 
 function toSkill(answer: RawJson): Skill {
   return parseSkill(answer.at("skill")?.value);

@@ -53,7 +53,7 @@ interface ToolCallsOptions {
 }
 
 /** Calling tools, for people. */
-interface ToolCalls {
+export interface ToolCalls {
   call(name: string, args: object, options: CallOptions): Promise<ToolResult>;
   /** The same, but a call that becomes a task is not waited for. */
   start(name: string, args: object, options: CallOptions): Promise<StartedCall>;

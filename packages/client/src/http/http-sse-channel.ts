@@ -5,6 +5,7 @@ import { type Channel, type Incoming, encodeMessage, parseMessage } from "@junct
 import { Agent, type Dispatcher } from "undici";
 import type { Authorizer } from "../sign-in/index.ts";
 import { sendAuthorized } from "./authorized-send.ts";
+import type { HeaderSource } from "./endpoint.ts";
 import {
   exchange,
   type OutgoingRequest,
@@ -13,7 +14,6 @@ import {
   mediaTypeOf,
   toTarget,
 } from "./exchange.ts";
-import type { HeaderSource } from "./http-way.ts";
 import { SseReader } from "./sse-reader.ts";
 import { WholeReply } from "./whole-reply.ts";
 

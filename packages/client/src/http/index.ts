@@ -1,1 +1,1 @@
-export type { HeaderSource } from "./http-way.ts";
+export type { HeaderSource } from "./endpoint.ts";

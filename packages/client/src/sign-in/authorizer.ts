@@ -72,153 +72,183 @@ const earlyMs = 60_000;
 /** How long an answer on whether a server offers OAuth is kept. */
 const offerMs = 300_000;
 
+/** The authorizer of one server, by a credential in a store that other processes use too. */
 export function createAuthorizer(options: AuthorizerOptions): Authorizer {
-  const { terms, id, open, advice, renewElsewhere, onEvent } = options;
-  const { store, server, clock, grant } = terms;
-  const isMachine = grant !== "authorization_code";
-  let current: Credential | undefined;
-  let isRead = false;
-  let renewing: Promise<Credential | undefined> | undefined;
-  let obtaining: Promise<Credential> | undefined;
-  let offer: { readonly until: number; readonly found: Promise<boolean> } | undefined;
-  let signingIn: Promise<boolean> | undefined;
+  return new StoredAuthorizer(options);
+}
 
-  const read = async (): Promise<Credential | undefined> => {
-    current = (await store.read(id)) as Credential | undefined;
-    isRead = true;
-    return current;
-  };
-  const tell = (kind: CredentialEvent["kind"], { issuer, client }: Credential, reason?: string): void =>
-    onEvent?.({
+class StoredAuthorizer implements Authorizer {
+  readonly #options: AuthorizerOptions;
+  readonly #isMachine: boolean;
+  #current: Credential | undefined;
+  #isRead = false;
+  #renewing: Promise<Credential | undefined> | undefined;
+  #obtaining: Promise<Credential> | undefined;
+  #offer: { readonly until: number; readonly found: Promise<boolean> } | undefined;
+  #signingIn: Promise<boolean> | undefined;
+
+  constructor(options: AuthorizerOptions) {
+    this.#options = options;
+    this.#isMachine = options.terms.grant !== "authorization_code";
+  }
+
+  token(): Awaitable<string | undefined> {
+    if (this.#isRead) return this.#tokenOf(this.#current);
+    return this.#read().then((credential) => this.#tokenOf(credential));
+  }
+
+  async refused(challenge: BearerChallenge, { token, isRetry, signal }: RefusedRequest): Promise<boolean> {
+    const isScope = challenge.status === 403;
+    if (isScope && challenge.error !== "insufficient_scope") return false;
+    const known = await this.#read();
+    // Another request or process has renewed it meanwhile.
+    if (known !== undefined && known.accessToken !== token) return true;
+    if (this.#isMachine) return !isRetry && (await this.#obtain(challenge, signal)).accessToken !== token;
+    if (!isScope && !isRetry && known !== undefined) {
+      const fresh = await this.#renew(known);
+      if (fresh !== undefined && fresh.accessToken !== token) return true;
+    }
+    // Not every 401 is about OAuth.
+    const mayBeOther = !isScope && this.#options.open === undefined && known === undefined;
+    if (mayBeOther && !(await this.#isOffered(challenge, signal))) return false;
+    throw this.#loginRequired(challenge);
+  }
+
+  signIn(error: AuthorizationError, signal?: AbortSignal): Promise<boolean> {
+    const { open } = this.#options;
+    if (open === undefined) return Promise.resolve(false);
+    return (this.#signingIn ??= this.#signInBy(open, error, signal).finally(() => {
+      this.#signingIn = undefined;
+    }));
+  }
+
+  #tokenOf(credential: Credential | undefined): Awaitable<string | undefined> {
+    if (credential === undefined) return undefined;
+    const isRenewable = this.#isMachine || credential.refreshToken !== undefined;
+    return this.#isDue(credential) && isRenewable ? this.#renewed(credential) : credential.accessToken;
+  }
+
+  /** The token of a credential that ends soon, or ended: a new one where that can be had. */
+  async #renewed(due: Credential): Promise<string | undefined> {
+    const isOver = (): boolean =>
+      due.expiresAt !== undefined && due.expiresAt <= this.#options.terms.clock.date();
+    try {
+      const fresh = this.#isMachine ? await this.#obtain() : await this.#renew(due);
+      if (fresh !== undefined) return fresh.accessToken;
+    } catch (error) {
+      // The authorization server may be back before the token ends.
+      if (isOver()) throw error;
+    }
+    return isOver() ? undefined : due.accessToken;
+  }
+
+  #renew(used: Credential): Promise<Credential | undefined> {
+    return (this.#renewing ??= this.#renewOnce(used).finally(() => {
+      this.#renewing = undefined;
+    }));
+  }
+
+  /** A newer credential than `used`: one that was stored meanwhile, else one for the refresh token. Undefined when there is none. */
+  async #renewOnce(used: Credential): Promise<Credential | undefined> {
+    const { terms, id, renewElsewhere } = this.#options;
+    const { server, client } = terms;
+    const isStale = (stored: Credential): boolean =>
+      stored.accessToken === used.accessToken || this.#isDue(stored);
+    if (this.#current !== undefined && !isStale(this.#current)) return this.#current;
+    try {
+      if (renewElsewhere === undefined)
+        await renewStored({ ...terms, privateKey: client.privateKey }, id, isStale);
+      else await renewElsewhere(id, used.accessToken);
+      const stored = await this.#read();
+      if (stored?.accessToken === used.accessToken) {
+        if (stored.refreshToken === undefined) return undefined;
+        throw new AuthorizationError("unreachable", nameOf(server), "its token could not be renewed");
+      }
+      if (stored === undefined)
+        this.#tell("refresh_failed", used, "the authorization server takes it no more");
+      else this.#tell("refresh", stored);
+      return stored;
+    } catch (error) {
+      this.#tell("refresh_failed", used, error instanceof Error ? error.message : String(error));
+      throw error;
+    }
+  }
+
+  #obtain(challenge?: BearerChallenge, signal?: AbortSignal): Promise<Credential> {
+    const { terms, id } = this.#options;
+    return (this.#obtaining ??= terms.store
+      .alone(id, async () => {
+        const used = this.#current?.accessToken;
+        const stored = await this.#read();
+        // Another process may have obtained one while this one waited.
+        if (stored !== undefined && stored.accessToken !== used && !this.#isDue(stored)) return stored;
+        return this.#keep(await loginByMachine(terms, { challenge, earlier: stored, signal }));
+      })
+      .finally(() => {
+        this.#obtaining = undefined;
+      }));
+  }
+
+  async #signInBy(page: OpenPage, error: AuthorizationError, signal?: AbortSignal): Promise<boolean> {
+    const { terms } = this.#options;
+    const { server, fetch, clock, client } = terms;
+    const earlier = this.#current ?? (await this.#read());
+    const pending = await prepareLogin(terms, { challenge: error.challenge, earlier, signal });
+    const callback = await page(pending.url, { redirectUrl: pending.redirectUrl, signal });
+    const { privateKey } = client;
+    await this.#keep(
+      await finishLogin(pending, new URL(callback), { server, fetch, clock, privateKey, signal }),
+    );
+    return true;
+  }
+
+  async #isOffered(challenge: BearerChallenge, signal?: AbortSignal): Promise<boolean> {
+    const { terms } = this.#options;
+    if (challenge.resourceMetadata !== undefined) return true;
+    if (this.#offer === undefined || this.#offer.until <= terms.clock.now()) {
+      const found = isOAuthOffered(terms, signal).catch(() => true);
+      this.#offer = { until: terms.clock.now() + offerMs, found };
+    }
+    return this.#offer.found;
+  }
+
+  async #read(): Promise<Credential | undefined> {
+    const { terms, id } = this.#options;
+    this.#current = (await terms.store.read(id)) as Credential | undefined;
+    this.#isRead = true;
+    return this.#current;
+  }
+
+  async #keep(credential: Credential): Promise<Credential> {
+    const { terms, id } = this.#options;
+    // First written, then used: a token that is used and lost would cost the sign-in.
+    await terms.store.write(id, credential);
+    this.#current = credential;
+    this.#isRead = true;
+    this.#tell("login", credential);
+    return credential;
+  }
+
+  #isDue({ expiresAt, lifetimeMs = earlyMs }: Credential): boolean {
+    const now = this.#options.terms.clock.date();
+    return expiresAt !== undefined && expiresAt - Math.min(earlyMs, lifetimeMs / 2) <= now;
+  }
+
+  #tell(kind: CredentialEvent["kind"], { issuer, client }: Credential, reason?: string): void {
+    this.#options.onEvent?.({
       kind,
       issuer: issuer.issuer,
       clientId: client.clientId,
       ...(reason === undefined ? {} : { reason }),
     });
-  const keep = async (credential: Credential): Promise<Credential> => {
-    // First written, then used: a token that is used and lost would cost the sign-in.
-    await store.write(id, credential);
-    current = credential;
-    isRead = true;
-    tell("login", credential);
-    return credential;
-  };
-  const isDue = ({ expiresAt, lifetimeMs = earlyMs }: Credential): boolean =>
-    expiresAt !== undefined && expiresAt - Math.min(earlyMs, lifetimeMs / 2) <= clock.date();
-  const isOver = ({ expiresAt }: Credential): boolean => expiresAt !== undefined && expiresAt <= clock.date();
-  const loginRequired = (challenge?: BearerChallenge): AuthorizationError => {
-    const isScope = challenge?.status === 403;
-    const scopes = challenge?.scopes === undefined ? "" : ` (${challenge.scopes.join(" ")})`;
-    const text = isScope ? `it wants more access than was granted${scopes}` : "it wants you to sign in";
-    const facts = challenge === undefined ? {} : { challenge };
-    const reason = isScope ? "insufficient_scope" : "login_required";
-    return new AuthorizationError(reason, nameOf(server), `${text}: ${advice}`, facts);
-  };
+  }
 
-  /** A newer credential than `used`: one that was stored meanwhile, else one for the refresh token. Undefined when there is none. */
-  const renewOnce = async (used: Credential): Promise<Credential | undefined> => {
-    const isStale = (stored: Credential): boolean => stored.accessToken === used.accessToken || isDue(stored);
-    if (current !== undefined && current.accessToken !== used.accessToken && !isDue(current)) return current;
-    try {
-      if (renewElsewhere === undefined)
-        await renewStored({ ...terms, privateKey: terms.client.privateKey }, id, isStale);
-      else await renewElsewhere(id, used.accessToken);
-      const stored = await read();
-      if (stored?.accessToken === used.accessToken) {
-        if (stored.refreshToken === undefined) return undefined;
-        throw new AuthorizationError("unreachable", nameOf(server), "its token could not be renewed");
-      }
-      if (stored === undefined) tell("refresh_failed", used, "the authorization server takes it no more");
-      else tell("refresh", stored);
-      return stored;
-    } catch (error) {
-      tell("refresh_failed", used, error instanceof Error ? error.message : String(error));
-      throw error;
-    }
-  };
-  const renew = (used: Credential): Promise<Credential | undefined> =>
-    (renewing ??= renewOnce(used).finally(() => {
-      renewing = undefined;
-    }));
-
-  const obtain = (challenge?: BearerChallenge, signal?: AbortSignal): Promise<Credential> =>
-    (obtaining ??= store
-      .alone(id, async () => {
-        const used = current?.accessToken;
-        const stored = await read();
-        // Another process may have obtained one while this one waited.
-        if (stored !== undefined && stored.accessToken !== used && !isDue(stored)) return stored;
-        return keep(await loginByMachine(terms, { challenge, earlier: stored, signal }));
-      })
-      .finally(() => {
-        obtaining = undefined;
-      }));
-
-  /** The token of a credential that ends soon, or ended: a new one where that can be had. */
-  const renewed = async (due: Credential): Promise<string | undefined> => {
-    try {
-      const fresh = isMachine ? await obtain() : await renew(due);
-      if (fresh !== undefined) return fresh.accessToken;
-    } catch (error) {
-      // The authorization server may be back before the token ends.
-      if (isOver(due)) throw error;
-    }
-    return isOver(due) ? undefined : due.accessToken;
-  };
-  const tokenOf = (credential: Credential | undefined): Awaitable<string | undefined> => {
-    if (credential === undefined) return undefined;
-    const isRenewable = isMachine || credential.refreshToken !== undefined;
-    return isDue(credential) && isRenewable ? renewed(credential) : credential.accessToken;
-  };
-
-  const isOffered = async (challenge: BearerChallenge, signal?: AbortSignal): Promise<boolean> => {
-    if (challenge.resourceMetadata !== undefined) return true;
-    if (offer === undefined || offer.until <= clock.now()) {
-      const found = isOAuthOffered(terms, signal).catch(() => true);
-      offer = { until: clock.now() + offerMs, found };
-    }
-    return offer.found;
-  };
-
-  const refused: Authorizer["refused"] = async (challenge, { token, isRetry, signal }) => {
+  #loginRequired(challenge: BearerChallenge): AuthorizationError {
+    const { terms, advice } = this.#options;
     const isScope = challenge.status === 403;
-    if (isScope && challenge.error !== "insufficient_scope") return false;
-    const known = await read();
-    // Another request or process has renewed it meanwhile.
-    if (known !== undefined && known.accessToken !== token) return true;
-    if (isMachine) return !isRetry && (await obtain(challenge, signal)).accessToken !== token;
-    if (!isScope && !isRetry && known !== undefined) {
-      const fresh = await renew(known);
-      if (fresh !== undefined && fresh.accessToken !== token) return true;
-    }
-    // Not every 401 is about OAuth.
-    if (!isScope && open === undefined && known === undefined && !(await isOffered(challenge, signal)))
-      return false;
-    throw loginRequired(challenge);
-  };
-
-  const signInBy = async (
-    page: OpenPage,
-    error: AuthorizationError,
-    signal?: AbortSignal,
-  ): Promise<boolean> => {
-    const occasion = { challenge: error.challenge, earlier: current ?? (await read()), signal };
-    const pending = await prepareLogin(terms, occasion);
-    const callback = await page(pending.url, { redirectUrl: pending.redirectUrl, signal });
-    const { fetch } = terms;
-    const { privateKey } = terms.client;
-    await keep(await finishLogin(pending, new URL(callback), { server, fetch, clock, privateKey, signal }));
-    return true;
-  };
-
-  return {
-    token: () => (isRead ? tokenOf(current) : read().then(tokenOf)),
-    refused,
-    signIn: (error, signal) => {
-      if (open === undefined) return Promise.resolve(false);
-      return (signingIn ??= signInBy(open, error, signal).finally(() => {
-        signingIn = undefined;
-      }));
-    },
-  };
+    const scopes = challenge.scopes === undefined ? "" : ` (${challenge.scopes.join(" ")})`;
+    const text = isScope ? `it wants more access than was granted${scopes}` : "it wants you to sign in";
+    const reason = isScope ? "insufficient_scope" : "login_required";
+    return new AuthorizationError(reason, nameOf(terms.server), `${text}: ${advice}`, { challenge });
+  }
 }
