@@ -52,110 +52,126 @@ interface LineReaderOptions {
  * Reads messages from a byte stream, those that came together in one array. Listens to the stream itself: its own iterator
  * costs several turns of the microtask queue for each chunk. It keeps no reference to messages that it gave out.
  */
-export function createLineReader(
-  readable: Readable,
-  { maxLineBytes, maxSkippedBytes, parse, clock }: LineReaderOptions,
-): AsyncIterableIterator<readonly Incoming[]> {
-  const splitter = new LineSplitter(maxLineBytes);
-  const pacer = new Pacer({
-    ...skipping,
-    clock,
-    pause: () => readable.pause(),
-    resume: () => resume(),
-  });
-  const ahead: Chunk[] = [];
-  let waiting: WaitingReader | undefined;
-  let end: { readonly error: unknown } | undefined;
-  let skippedBytes = 0;
+export class LineReader implements AsyncIterableIterator<readonly Incoming[]> {
+  readonly #readable: Readable;
+  readonly #splitter: LineSplitter;
+  readonly #pacer: Pacer;
+  readonly #parse: LineReaderOptions["parse"];
+  readonly #maxSkippedBytes: number;
+  readonly #ahead: Chunk[] = [];
+  #waiting: WaitingReader | undefined;
+  #end: { readonly error: unknown } | undefined;
+  #skippedBytes = 0;
+
+  constructor(readable: Readable, { maxLineBytes, maxSkippedBytes, parse, clock }: LineReaderOptions) {
+    this.#readable = readable;
+    this.#splitter = new LineSplitter(maxLineBytes);
+    this.#parse = parse;
+    this.#maxSkippedBytes = maxSkippedBytes;
+    this.#pacer = new Pacer({
+      ...skipping,
+      clock,
+      pause: () => readable.pause(),
+      resume: () => this.#resume(),
+    });
+    readable.on("data", this.#onData);
+    readable.on("end", this.#onEnd);
+    readable.on("error", this.#onError);
+    readable.on("close", this.#onEnd);
+    // It may have ended before we came.
+    if (readable.readableEnded || readable.destroyed) this.#onEnd();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** One at a time: a second `next` before the first resolved takes its place. */
+  next(): Promise<Received> {
+    const value = this.#take();
+    if (value !== undefined) {
+      this.#resume();
+      return Promise.resolve({ done: false, value });
+    }
+    if (this.#end !== undefined) return ended(this.#end.error);
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+    });
+  }
+
+  return(): Promise<Received> {
+    this.#finish(undefined);
+    this.#ahead.length = 0;
+    return ended(undefined);
+  }
+
+  readonly #onData = (chunk: Uint8Array | string): void => {
+    // A stream with an encoding gives strings.
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+    const lines = this.#splitter.push(bytes);
+    const { isSkipping } = this.#splitter;
+    this.#skippedBytes = isSkipping ? this.#skippedBytes + bytes.length : 0;
+    if (isSkipping) this.#pacer.charge(bytes.length);
+    this.#give(lines);
+    if (this.#skippedBytes > this.#maxSkippedBytes)
+      this.#finish(new ClosedError("outcome_unknown", "the other side sent a line without end"));
+  };
+
+  readonly #onEnd = (): void => {
+    if (this.#end !== undefined) return;
+    this.#give(this.#splitter.flush(), true);
+    this.#finish(undefined);
+  };
+
+  readonly #onError = (error: unknown): void => {
+    // A reset or a stream destroyed under us: the other side is gone, which is the end of input.
+    if (isGone(error)) this.#onEnd();
+    else this.#finish(error);
+  };
 
   /** The next messages that came together, read only now: a chunk may hold thirty thousand lines that are none. */
-  const take = (): readonly Incoming[] | undefined => {
-    const chunk = ahead[0];
+  #take(): readonly Incoming[] | undefined {
+    const chunk = this.#ahead[0];
     if (chunk === undefined) return undefined;
     const { lines, read, isCut } = chunk;
     chunk.read += maxTogether;
-    if (chunk.read >= lines.length) ahead.shift();
+    if (chunk.read >= lines.length) this.#ahead.shift();
     const isAll = read === 0 && lines.length <= maxTogether;
-    const messages = (isAll ? lines : lines.slice(read, read + maxTogether)).map(parse);
+    const messages = (isAll ? lines : lines.slice(read, read + maxTogether)).map(this.#parse);
     return isCut ? messages.map(forNoCall) : messages;
-  };
-  const resume = (): void => {
-    const isWanted = end === undefined && ahead.length < maxAhead && !pacer.isPausing;
-    if (isWanted && readable.isPaused()) readable.resume();
-  };
-  const give = (lines: readonly InputLine[], isCut = false): void => {
-    if (lines.length === 0) return;
-    ahead.push({ lines, read: 0, isCut });
-    const reader = waiting;
-    if (reader !== undefined) {
-      waiting = undefined;
-      reader.resolve({ done: false, value: take() ?? [] });
-    }
-    if (ahead.length >= maxAhead) readable.pause();
-  };
-  const finish = (error: unknown): void => {
-    if (end !== undefined) return;
-    end = { error };
-    pacer.free();
-    readable.off("data", onData);
-    readable.off("end", onEnd);
-    readable.off("close", onEnd);
-    // Later errors of the stream do not matter, but without a listener they would end the process.
-    readable.off("error", onError);
-    readable.on("error", () => {});
-    const reader = waiting;
-    waiting = undefined;
-    if (reader !== undefined) void ended(error).then(reader.resolve, reader.reject);
-  };
-  const onData = (chunk: Uint8Array | string): void => {
-    // A stream with an encoding gives strings.
-    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
-    const lines = splitter.push(bytes);
-    skippedBytes = splitter.isSkipping ? skippedBytes + bytes.length : 0;
-    if (splitter.isSkipping) pacer.charge(bytes.length);
-    give(lines);
-    if (skippedBytes > maxSkippedBytes)
-      finish(new ClosedError("outcome_unknown", "the other side sent a line without end"));
-  };
-  const onEnd = (): void => {
-    if (end !== undefined) return;
-    give(splitter.flush(), true);
-    finish(undefined);
-  };
-  const onError = (error: unknown): void => {
-    // A reset or a stream destroyed under us: the other side is gone, which is the end of input.
-    if (isGone(error)) onEnd();
-    else finish(error);
-  };
-  readable.on("data", onData);
-  readable.on("end", onEnd);
-  readable.on("error", onError);
-  readable.on("close", onEnd);
-  // It may have ended before we came.
-  if (readable.readableEnded || readable.destroyed) onEnd();
+  }
 
-  return {
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-    /** One at a time: a second `next` before the first resolved takes its place. */
-    next: () => {
-      const value = take();
-      if (value !== undefined) {
-        resume();
-        return Promise.resolve({ done: false, value });
-      }
-      if (end !== undefined) return ended(end.error);
-      return new Promise((resolve, reject) => {
-        waiting = { resolve, reject };
-      });
-    },
-    return: () => {
-      finish(undefined);
-      ahead.length = 0;
-      return ended(undefined);
-    },
-  };
+  #give(lines: readonly InputLine[], isCut = false): void {
+    if (lines.length === 0) return;
+    this.#ahead.push({ lines, read: 0, isCut });
+    const reader = this.#waiting;
+    if (reader !== undefined) {
+      this.#waiting = undefined;
+      reader.resolve({ done: false, value: this.#take() ?? [] });
+    }
+    if (this.#ahead.length >= maxAhead) this.#readable.pause();
+  }
+
+  #resume(): void {
+    const isWanted = this.#end === undefined && this.#ahead.length < maxAhead && !this.#pacer.isPausing;
+    if (isWanted && this.#readable.isPaused()) this.#readable.resume();
+  }
+
+  #finish(error: unknown): void {
+    if (this.#end !== undefined) return;
+    this.#end = { error };
+    this.#pacer.free();
+    const readable = this.#readable;
+    readable.off("data", this.#onData);
+    readable.off("end", this.#onEnd);
+    readable.off("close", this.#onEnd);
+    // Later errors of the stream do not matter, but without a listener they would end the process.
+    readable.off("error", this.#onError);
+    readable.on("error", () => {});
+    const reader = this.#waiting;
+    this.#waiting = undefined;
+    if (reader !== undefined) void ended(error).then(reader.resolve, reader.reject);
+  }
 }
 
 function ended(error: unknown): Promise<Received> {

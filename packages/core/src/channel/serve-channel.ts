@@ -54,19 +54,48 @@ export async function serveChannel(
   channel: Channel,
   options: ServeOptions = {},
 ): Promise<void> {
-  const {
-    caller,
-    identity,
-    signal,
-    drain,
-    lingerMs = 250,
-    stopMs = 250,
-    graceMs = 2000,
-    maxInFlight,
-    clock = systemClock,
-    onDropped,
-  } = options;
+  const { signal, drain, lingerMs = 250, stopMs = 250, graceMs = 2000, clock = systemClock } = options;
   const inputEnd = new LazyAbort();
+  const { peer, detach } = connectPeer(server, channel, inputEnd, { ...options, clock });
+  const stopped = createDeferred<void>();
+  let isStopped = false;
+  const stop = (): void => {
+    isStopped = true;
+    stopped.resolve();
+  };
+  const stopWhenIdle = (): void => {
+    peer.stop();
+    void peer.idle().then(stop);
+  };
+  signal?.addEventListener("abort", stop, { once: true });
+  drain?.addEventListener("abort", stopWhenIdle, { once: true });
+  if (signal?.aborted === true) stop();
+  if (drain?.aborted === true) stopWhenIdle();
+  try {
+    await Promise.race([peer.run(), stopped.promise]);
+    peer.stop();
+    inputEnd.abort(new ClosedError("not_sent", "the client sends nothing more"));
+    const idle = peer.idle();
+    await waitFor(Promise.race([idle, stopped.promise]), { ms: lingerMs, clock });
+    if (isStopped) await waitFor(idle, { ms: stopMs, clock });
+    peer.abort(givenUp());
+    await waitFor(idle, { ms: graceMs, clock });
+  } finally {
+    signal?.removeEventListener("abort", stop);
+    drain?.removeEventListener("abort", stopWhenIdle);
+    detach();
+    await channel[Symbol.asyncDispose]();
+  }
+}
+
+/** Has the server answer what comes on a channel. A legacy client gets its announcements until `detach` is called. */
+function connectPeer(
+  server: Server,
+  channel: Channel,
+  inputEnd: LazyAbort,
+  options: ServeOptions & { readonly clock: Clock },
+): { readonly peer: Peer; readonly detach: () => void } {
+  const { caller, identity, maxInFlight, clock, onDropped } = options;
   const owner = options.owner ?? caller ?? channel;
   let session: Session | undefined;
   let detach: (() => void) | undefined;
@@ -108,35 +137,7 @@ export async function serveChannel(
     ...(maxInFlight === undefined ? {} : { maxInFlight }),
     ...(onDropped === undefined ? {} : { dropped: onDropped }),
   });
-  const stopped = createDeferred<void>();
-  let isStopped = false;
-  const stop = (): void => {
-    isStopped = true;
-    stopped.resolve();
-  };
-  const stopWhenIdle = (): void => {
-    peer.stop();
-    void peer.idle().then(stop);
-  };
-  signal?.addEventListener("abort", stop, { once: true });
-  drain?.addEventListener("abort", stopWhenIdle, { once: true });
-  if (signal?.aborted === true) stop();
-  if (drain?.aborted === true) stopWhenIdle();
-  try {
-    await Promise.race([peer.run(), stopped.promise]);
-    peer.stop();
-    inputEnd.abort(new ClosedError("not_sent", "the client sends nothing more"));
-    const idle = peer.idle();
-    await waitFor(Promise.race([idle, stopped.promise]), { ms: lingerMs, clock });
-    if (isStopped) await waitFor(idle, { ms: stopMs, clock });
-    peer.abort(givenUp());
-    await waitFor(idle, { ms: graceMs, clock });
-  } finally {
-    signal?.removeEventListener("abort", stop);
-    drain?.removeEventListener("abort", stopWhenIdle);
-    detach?.();
-    await channel[Symbol.asyncDispose]();
-  }
+  return { peer, detach: () => detach?.() };
 }
 
 /** How a request is answered that had not ended when serving did. */

@@ -15,7 +15,7 @@ import {
   parseMessage,
   parsePieced,
 } from "../rpc/index.ts";
-import { type InputLine, createLineReader } from "./line-reader.ts";
+import { type InputLine, LineReader } from "./line-reader.ts";
 
 export interface LineLimits {
   /** Longest line accepted, in bytes without its end; 16 MiB by default. */
@@ -74,7 +74,7 @@ function receive(readable: Readable, limits: ChannelOptions): AsyncIterableItera
     if (incoming.kind === "invalid" && line.kind === "line") onStray?.(line.bytes);
     return incoming;
   };
-  return createLineReader(readable, { maxLineBytes, maxSkippedBytes, parse, clock });
+  return new LineReader(readable, { maxLineBytes, maxSkippedBytes, parse, clock });
 }
 
 function toIncoming(line: InputLine, options: Parameters<typeof parseMessage>[1]): Incoming {

@@ -17,7 +17,7 @@ import { failure } from "./content.ts";
 import type { CallContext } from "./context.ts";
 import { type FilteredPart, Filters, type ListedItem } from "./filters.ts";
 import { createOperation, findIn, thingOf } from "./operation.ts";
-import type { Entry, Notice, Operation, Outcome, Provider, Task, Wrapper } from "./provider.ts";
+import type { Entry, Notice, Operation, Outcome, Provider, Target, Task, Wrapper } from "./provider.ts";
 import {
   addTerms,
   type CallTerms,
@@ -99,6 +99,8 @@ export function withMiddleware(
 /** Makes an operation at the end of the chain. */
 type Serve = Provider["call"];
 
+type Listener = (notice: Notice) => void;
+
 /** An operation on its way through the chain. */
 interface Admitted {
   readonly operation: Operation;
@@ -108,110 +110,145 @@ interface Admitted {
   readonly serve: Serve;
 }
 
-function guard(inner: Provider, chain: readonly Middleware[], clock: Clock): Wrapper {
-  const isJudging = chain.some(judges);
-  const listFilters = chain.flatMap((middleware) => middleware.filterTools?.bind(middleware) ?? []);
-  const filters = new Filters(inner, listFilters, isJudging);
-  const serveInner: Serve = (operation, context) => {
-    const made = settled(inner.call(operation, context));
-    return operation.part === "tools" || listFilters.length === 0
-      ? made
-      : andThen(made, (outcome) => filters.leaveOf(operation, outcome, context));
+function guard(inner: Provider, middlewares: readonly Middleware[], clock: Clock): Wrapper {
+  const chain = new Chain(inner, middlewares, clock);
+  return {
+    list: (part, context) => recover(() => chain.filters.list(part, context), reject),
+    call: (operation, context) => chain.run(operation, context),
+    find: chain.isJudging
+      ? (part, name, context) => chain.find(part, name, context)
+      : inner.find?.bind(inner),
+    watch:
+      inner.watch &&
+      ((target, context, listener) =>
+        target.ref === undefined
+          ? chain.watchResource(target, context, listener)
+          : chain.watchTask(target, context, listener)),
+    offers: (caller) => inner.offers(caller),
+    onChange: inner.onChange?.bind(inner),
   };
+}
 
-  /** Refuses a name that not every filter lets through. */
-  const judge = (operation: Operation, context: CallContext): Awaitable<void> =>
-    andThen(!isJudging || filters.shows(operation, context), (isVisible) => {
-      if (!isVisible) throw new NotFoundError(thingOf(operation), operation.name);
-    });
+/** Middlewares around a provider, and the way of an operation through them. */
+class Chain {
+  readonly #inner: Provider;
+  readonly #middlewares: readonly Middleware[];
+  readonly #clock: Clock;
+  readonly #hasFilters: boolean;
+  readonly filters: Filters;
+  /** Whether a caller cannot use everything there is. */
+  readonly isJudging: boolean;
 
-  /** The operation under the listed name: middlewares judge, count and record by that. */
-  const resolve = (operation: Operation, context: CallContext): Awaitable<Operation> => {
-    if (inner.find === undefined || operation.method !== "tools/call") return operation;
-    return andThen(settled(inner.find("tools", operation.name, context)), (entry) =>
-      entry === undefined || entry.key === operation.name ? operation : { ...operation, name: entry.key },
-    );
-  };
+  constructor(inner: Provider, middlewares: readonly Middleware[], clock: Clock) {
+    const listFilters = middlewares.flatMap((middleware) => middleware.filterTools?.bind(middleware) ?? []);
+    this.#inner = inner;
+    this.#middlewares = middlewares;
+    this.#clock = clock;
+    this.#hasFilters = listFilters.length > 0;
+    this.isJudging = middlewares.some(judges);
+    this.filters = new Filters(inner, listFilters, this.isJudging);
+  }
 
-  const callFrom = (index: number, admitted: Admitted, context: CallContext): Awaitable<Outcome> => {
-    const { operation, terms, isVisible, serve } = admitted;
-    const middleware = chain[index];
-    if (middleware === undefined) return callUnder({ terms, serve, clock }, operation, context);
-    const isJudgedHere = !isVisible && judges(middleware);
-    const admit = (): Awaitable<Admitted> =>
-      andThen(isJudgedHere ? judge(operation, context) : undefined, () =>
-        andThen(settled(middleware.beforeCall?.(operation, context)), (changes) => {
-          const made = changes == null ? operation : applyChanges(operation, changes);
-          const isRenamed = made.name !== operation.name;
-          return andThen(isRenamed ? judge(made, context) : undefined, () => ({
-            operation: made,
-            terms: changes == null ? terms : addTerms(terms, changes),
-            isVisible: isVisible || isJudgedHere || isRenamed,
-            serve,
-          }));
-        }),
-      );
-    return andThen(recover(admit, refuse), (onward) => {
-      const next = (): Awaitable<Outcome> => callFrom(index + 1, onward, context);
-      return middleware.afterCall === undefined
-        ? next()
-        : endWith(middleware, onward.operation, context, next);
-    });
-  };
-
-  const run = (operation: Operation, context: CallContext, serve = serveInner): Awaitable<Outcome> => {
+  run(operation: Operation, context: CallContext, serve: Serve = this.#serveInner): Awaitable<Outcome> {
     let { name } = operation;
     const work = (): Awaitable<Outcome> =>
-      andThen(resolve(operation, context), (resolved) => {
+      andThen(this.#resolve(operation, context), (resolved) => {
         name = resolved.name;
-        return callFrom(0, { operation: resolved, terms: noTerms, isVisible: !isJudging, serve }, context);
+        const admitted = { operation: resolved, terms: noTerms, isVisible: !this.isJudging, serve };
+        return this.#callFrom(0, admitted, context);
       });
     return recover(work, (thrown) => reject(toCallersError(thrown, operation, name)));
-  };
+  }
 
-  const find = <P extends Part>(
-    part: P,
-    name: string,
-    context: CallContext,
-  ): Awaitable<Entry<Items[P]> | undefined> =>
-    andThen(findIn(inner, part, name, context), (entry) =>
-      andThen(entry && filters.list(part, context), (listing) => {
+  find<P extends Part>(part: P, name: string, context: CallContext): Awaitable<Entry<Items[P]> | undefined> {
+    return andThen(findIn(this.#inner, part, name, context), (entry) =>
+      andThen(entry && this.filters.list(part, context), (listing) => {
         const item = entry && listing?.get(entry.key);
         return item && { ...entry, key: entry.key, item };
       }),
     );
+  }
 
-  const watchTask: NonNullable<Provider["watch"]> = (target, context, listener) => {
+  watchResource(target: Target, context: CallContext, listener: Listener): Awaitable<() => void> {
+    const reading = { ...createOperation("resources/read", target.name), part: target.part };
+    return andThen(settled(this.#judge(reading, context)), () => this.#watchInner(target, context, listener));
+  }
+
+  watchTask(target: Target, context: CallContext, listener: Listener): Awaitable<() => void> {
     const { name, ref } = target;
     const looking = createOperation("tasks/get", name, { ref });
     // One after the other, so that an older state is never sent after a newer one.
     let last = Promise.resolve();
     const tell = async (notice: Notice & { readonly kind: "task" }): Promise<void> => {
-      const outcome = await run(looking, context, () => notice.outcome);
+      const outcome = await this.run(looking, context, () => notice.outcome);
       listener({ kind: "task", outcome });
     };
     const hear = (notice: Notice): void => {
       if (notice.kind === "task") last = last.then(() => tell(notice)).catch(() => {});
     };
-    return andThen(settled(judge(looking, context)), () => watchInner(target, context, hear));
-  };
-  const watchInner: NonNullable<Provider["watch"]> = (target, context, listener) =>
-    inner.watch === undefined ? () => {} : settled(inner.watch(target, context, listener));
+    return andThen(settled(this.#judge(looking, context)), () => this.#watchInner(target, context, hear));
+  }
 
-  return {
-    list: (part, context) => recover(() => filters.list(part, context), reject),
-    call: run,
-    find: isJudging ? find : inner.find?.bind(inner),
-    watch:
-      inner.watch &&
-      ((target, context, listener) => {
-        if (target.ref !== undefined) return watchTask(target, context, listener);
-        const reading = { ...createOperation("resources/read", target.name), part: target.part };
-        return andThen(settled(judge(reading, context)), () => watchInner(target, context, listener));
-      }),
-    offers: (caller) => inner.offers(caller),
-    onChange: inner.onChange?.bind(inner),
+  #watchInner(target: Target, context: CallContext, listener: Listener): Awaitable<() => void> {
+    const { watch } = this.#inner;
+    return watch === undefined ? () => {} : settled(watch.call(this.#inner, target, context, listener));
+  }
+
+  readonly #serveInner: Serve = (operation, context) => {
+    const made = settled(this.#inner.call(operation, context));
+    return operation.part === "tools" || !this.#hasFilters
+      ? made
+      : andThen(made, (outcome) => this.filters.leaveOf(operation, outcome, context));
   };
+
+  /** The operation under the listed name: middlewares judge, count and record by that. */
+  #resolve(operation: Operation, context: CallContext): Awaitable<Operation> {
+    const inner = this.#inner;
+    if (inner.find === undefined || operation.method !== "tools/call") return operation;
+    return andThen(settled(inner.find("tools", operation.name, context)), (entry) =>
+      entry === undefined || entry.key === operation.name ? operation : { ...operation, name: entry.key },
+    );
+  }
+
+  /** Refuses a name that not every filter lets through. */
+  #judge(operation: Operation, context: CallContext): Awaitable<void> {
+    return andThen(!this.isJudging || this.filters.shows(operation, context), (isVisible) => {
+      if (!isVisible) throw new NotFoundError(thingOf(operation), operation.name);
+    });
+  }
+
+  #callFrom(index: number, admitted: Admitted, context: CallContext): Awaitable<Outcome> {
+    const middleware = this.#middlewares[index];
+    if (middleware === undefined) return callUnder(admitted, this.#clock, context);
+    const admit = (): Awaitable<Admitted> => this.#admit(middleware, admitted, context);
+    return andThen(recover(admit, refuse), (onward) => {
+      const next = (): Awaitable<Outcome> => this.#callFrom(index + 1, onward, context);
+      return middleware.afterCall === undefined
+        ? next()
+        : endWith(middleware, onward.operation, context, next);
+    });
+  }
+
+  /** Has a middleware judge and change an operation. */
+  #admit(
+    middleware: Middleware,
+    { operation, terms, isVisible, serve }: Admitted,
+    context: CallContext,
+  ): Awaitable<Admitted> {
+    const isJudgedHere = !isVisible && judges(middleware);
+    return andThen(isJudgedHere ? this.#judge(operation, context) : undefined, () =>
+      andThen(settled(middleware.beforeCall?.(operation, context)), (changes) => {
+        const made = changes == null ? operation : applyChanges(operation, changes);
+        const isRenamed = made.name !== operation.name;
+        return andThen(isRenamed ? this.#judge(made, context) : undefined, () => ({
+          operation: made,
+          terms: changes == null ? terms : addTerms(terms, changes),
+          isVisible: isVisible || isJudgedHere || isRenamed,
+          serve,
+        }));
+      }),
+    );
+  }
 }
 
 const hooks = ["filterTools", "beforeCall", "afterCall"] as const;
@@ -346,8 +383,8 @@ function reject(error: unknown): Promise<never> {
 
 /** Makes an operation under terms. No timer and no listener is left when it settles. */
 function callUnder(
-  { terms, serve, clock }: Pick<Admitted, "terms" | "serve"> & { readonly clock: Clock },
-  operation: Operation,
+  { operation, terms, serve }: Admitted,
+  clock: Clock,
   context: CallContext,
 ): Awaitable<Outcome> {
   const { timeoutMs = Infinity, mapEvent } = terms;

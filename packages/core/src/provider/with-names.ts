@@ -31,39 +31,14 @@ type Rename = (uri: string) => string;
 export function withNames(inner: Provider, names: Names): Wrapper {
   const renamedParts: ReadonlySet<Part | undefined> = new Set(names.parts);
   const hasUris = renamedParts.has("resources");
-  const toUri =
-    (context: CallContext): Rename =>
-    (uri) =>
-      names.toOuter("resources", uri, context);
-
-  const made = new WeakMap<object, object>();
-  const toItem = <P extends Part>(item: Items[P], part: P, context: CallContext): Items[P] => {
-    let renamed = made.get(item) as Items[P] | undefined;
-    if (renamed === undefined) {
-      const named = renameItem(item, names.toOuter(part, keyOf(item), context));
-      const whole = hasUris ? renameUrisOf(named, toUri(context)) : named;
-      made.set(item, (renamed = names.finish?.(whole as Items[P], part) ?? (whole as Items[P])));
-    }
-    return renamed;
-  };
+  const toUri = (context: CallContext): Rename => toUriOf(names, context);
+  const toItem = createItemRenamer(names, hasUris);
   const lists = mapListings<Items[Part], [Part, CallContext]>((listing, part, context) =>
     listing.with(Object.freeze(listing.items.map((item) => toItem(item, part, context)))),
   );
 
-  /** Goes on with the provider's name for what a caller named. */
-  const inward = <T extends Target, R>(
-    target: T,
-    context: CallContext,
-    go: (own: T) => Awaitable<R>,
-  ): Awaitable<R> => {
-    const { part, name, ref } = target;
-    if (part === undefined || !renamedParts.has(part)) return go(target);
-    return andThen(names.toInner(part, name, context), (own) => {
-      if (own === undefined)
-        throw ref === undefined ? new NotFoundError(thingOf(target), name) : new NotFoundError("task", ref);
-      return go(own === name ? target : { ...target, name: own });
-    });
-  };
+  const inward = <T extends Target, R>(target: T, context: CallContext, go: (own: T) => Awaitable<R>) =>
+    renamedParts.has(target.part) ? goInward(names, target, context, go) : go(target);
 
   return {
     list: (part, context) => {
@@ -111,6 +86,43 @@ export function withNames(inner: Provider, names: Names): Wrapper {
     offers: (caller) => inner.offers(caller),
     onChange: inner.onChange?.bind(inner),
   };
+}
+
+function toUriOf(names: Names, context: CallContext): Rename {
+  return (uri) => names.toOuter("resources", uri, context);
+}
+
+/** Renames definitions, each once. */
+function createItemRenamer(
+  names: Names,
+  hasUris: boolean,
+): <P extends Part>(item: Items[P], part: P, context: CallContext) => Items[P] {
+  const made = new WeakMap<object, object>();
+  return <P extends Part>(item: Items[P], part: P, context: CallContext) => {
+    let renamed = made.get(item) as Items[P] | undefined;
+    if (renamed === undefined) {
+      const named = renameItem(item, names.toOuter(part, keyOf(item), context));
+      const whole = hasUris ? renameUrisOf(named, toUriOf(names, context)) : named;
+      made.set(item, (renamed = names.finish?.(whole as Items[P], part) ?? (whole as Items[P])));
+    }
+    return renamed;
+  };
+}
+
+/** Goes on with the provider's name for what a caller named. */
+function goInward<T extends Target, R>(
+  names: Names,
+  target: T,
+  context: CallContext,
+  go: (own: T) => Awaitable<R>,
+): Awaitable<R> {
+  const { part, name, ref } = target;
+  if (part === undefined) return go(target);
+  return andThen(names.toInner(part, name, context), (own) => {
+    if (own === undefined)
+      throw ref === undefined ? new NotFoundError(thingOf(target), name) : new NotFoundError("task", ref);
+    return go(own === name ? target : { ...target, name: own });
+  });
 }
 
 /** An error about something that is not there has the name that the caller used. */
