@@ -61,56 +61,76 @@ export interface MemoryTasks extends Pick<Provider, "list" | "call" | "offers"> 
  */
 export function createMemoryTasks(options: MemoryTasksOptions = {}): MemoryTasks {
   assertKnownKeys("createMemoryTasks", options, memoryTasksKeys);
-  const { ttlMs = 3_600_000, maxTasks = 16_384, maxPerCaller = 1024, pollMs = 1000 } = options;
-  const { maxResultBytes = 256 * 1024 * 1024, clock = systemClock } = options;
-  if (!(Number.isInteger(ttlMs) && ttlMs > 0))
-    throw new RangeError(`ttlMs must be a whole number of milliseconds above 0, not ${ttlMs}`);
-  /** In the order of creation, which is the order in which they expire. */
-  const tasks = new Map<string, MemoryTask>();
-  const slots = new Quota<string | undefined>({ what: "tasks", total: maxTasks, each: maxPerCaller });
-  const bytes = new Quota<string | undefined>({ what: "bytes of task results", total: maxResultBytes });
+  const kept = new KeptTasks(options);
+  return {
+    start: ({ caller }, work) => kept.start(caller, work),
+    list: () => emptyListing,
+    call: ({ method, ref, arguments: args }, context) => {
+      const task = kept.find(ref, context);
+      if (method === "tasks/get") return task.state;
+      if (method === "tasks/update") task.questions.answer(toAnswers(args));
+      else task.cancel();
+      return done;
+    },
+    watch: ({ ref }, context, listener) => kept.find(ref, context).watch(listener),
+    offers: () => taskOffers,
+    close: () => kept.close(),
+  };
+}
 
-  const forget = (task: MemoryTask): void => {
-    if (!tasks.delete(task.ref)) return;
-    task.cancel("The task has expired");
-    if (task.state.kind === "complete") bytes.give(task.owner, task.state.result.byteLength);
-    // Work that does not heed its signal still counts.
-    if (task.isSettled) slots.give(task.owner);
-  };
-  const expire = (): void => {
-    for (const task of tasks.values()) {
-      if (clock.now() < task.state.task.createdAt + ttlMs) return;
-      forget(task);
-    }
-  };
-  /** Forgets ended tasks of one caller until there is room; the refusal when that does not help. */
-  const makeRoom = (refusal: () => RpcError | undefined, owner: string | undefined): RpcError | undefined => {
-    let refused = refusal();
-    if (refused === undefined) return undefined;
-    for (const task of tasks.values()) {
-      if (task.owner !== owner || !hasTaskEnded(task.state) || !task.isSettled) continue;
-      forget(task);
-      refused = refusal();
-      if (refused === undefined) return undefined;
-    }
-    return refused;
-  };
-  const find = (ref = "", { caller }: CallContext): MemoryTask => {
-    expire();
-    const task = tasks.get(ref);
+/** The tasks of all callers, and the limits on them. */
+class KeptTasks {
+  readonly #terms: Required<Pick<MemoryTasksOptions, "ttlMs" | "pollMs" | "clock">>;
+  /** In the order of creation, which is the order in which they expire. */
+  readonly #tasks = new Map<string, MemoryTask>();
+  readonly #slots: Quota<string | undefined>;
+  readonly #bytes: Quota<string | undefined>;
+
+  constructor(options: MemoryTasksOptions) {
+    const { ttlMs = 3_600_000, pollMs = 1000, clock = systemClock } = options;
+    const { maxTasks = 16_384, maxPerCaller = 1024, maxResultBytes = 256 * 1024 * 1024 } = options;
+    if (!(Number.isInteger(ttlMs) && ttlMs > 0))
+      throw new RangeError(`ttlMs must be a whole number of milliseconds above 0, not ${ttlMs}`);
+    this.#terms = { ttlMs, pollMs, clock };
+    this.#slots = new Quota({ what: "tasks", total: maxTasks, each: maxPerCaller });
+    this.#bytes = new Quota({ what: "bytes of task results", total: maxResultBytes });
+  }
+
+  start(caller: string | undefined, work: (run: TaskRun) => Promise<RawJson>): TaskOutcome {
+    this.#expire();
+    const refused = this.#makeRoom(() => this.#slots.refusal(caller), caller);
+    if (refused !== undefined) throw refused;
+    this.#slots.add(caller);
+    const task = new MemoryTask(caller, this.#terms);
+    this.#tasks.set(task.ref, task);
+    void this.#run(task, work);
+    return task.state;
+  }
+
+  /** Throws a `NotFoundError` for a task that is not one of the caller's. */
+  find(ref = "", { caller }: CallContext): MemoryTask {
+    this.#expire();
+    const task = this.#tasks.get(ref);
     if (task === undefined || task.owner !== caller) throw new NotFoundError("task", ref);
     return task;
-  };
-  const run = async (task: MemoryTask, work: (run: TaskRun) => Promise<RawJson>): Promise<void> => {
+  }
+
+  close(): void {
+    for (const task of this.#tasks.values()) this.#forget(task);
+  }
+
+  async #run(task: MemoryTask, work: (run: TaskRun) => Promise<RawJson>): Promise<void> {
+    const { clock, ttlMs } = this.#terms;
+    const expire = (): void => this.#expire();
     // Work whose task no caller asks for any more ends all the same.
     const stopTimer = clock.idleTimer?.(ttlMs, expire) ?? clock.timer(ttlMs, expire);
     try {
       const result = await work(task);
       const size = result.byteLength;
       if (hasTaskEnded(task.state)) return;
-      const refused = makeRoom(() => bytes.refusal(task.owner, size), task.owner);
+      const refused = this.#makeRoom(() => this.#bytes.refusal(task.owner, size), task.owner);
       if (refused !== undefined) throw refused;
-      bytes.add(task.owner, size);
+      this.#bytes.add(task.owner, size);
       task.change({ kind: "complete", result });
     } catch (error) {
       const hidden = new RpcError("rpc.internal", "Internal error", { cause: error });
@@ -118,33 +138,38 @@ export function createMemoryTasks(options: MemoryTasksOptions = {}): MemoryTasks
     } finally {
       task.isSettled = true;
       stopTimer();
-      if (!tasks.has(task.ref)) slots.give(task.owner);
+      if (!this.#tasks.has(task.ref)) this.#slots.give(task.owner);
     }
-  };
+  }
 
-  return {
-    start: ({ caller }, work) => {
-      expire();
-      const refused = makeRoom(() => slots.refusal(caller), caller);
-      if (refused !== undefined) throw refused;
-      slots.add(caller);
-      const task = new MemoryTask(caller, { ttlMs, pollMs, clock });
-      tasks.set(task.ref, task);
-      void run(task, work);
-      return task.state;
-    },
-    list: () => emptyListing,
-    call: ({ method, ref, arguments: args }, context) => {
-      const task = find(ref, context);
-      if (method === "tasks/get") return task.state;
-      if (method === "tasks/update") task.questions.answer(toAnswers(args));
-      else task.cancel();
-      return done;
-    },
-    watch: ({ ref }, context, listener) => find(ref, context).watch(listener),
-    offers: () => taskOffers,
-    close: () => tasks.forEach(forget),
-  };
+  #expire(): void {
+    const { clock, ttlMs } = this.#terms;
+    for (const task of this.#tasks.values()) {
+      if (clock.now() < task.state.task.createdAt + ttlMs) return;
+      this.#forget(task);
+    }
+  }
+
+  #forget(task: MemoryTask): void {
+    if (!this.#tasks.delete(task.ref)) return;
+    task.cancel("The task has expired");
+    if (task.state.kind === "complete") this.#bytes.give(task.owner, task.state.result.byteLength);
+    // Work that does not heed its signal still counts.
+    if (task.isSettled) this.#slots.give(task.owner);
+  }
+
+  /** Forgets ended tasks of one caller until there is room; the refusal when that does not help. */
+  #makeRoom(refusal: () => RpcError | undefined, owner: string | undefined): RpcError | undefined {
+    let refused = refusal();
+    if (refused === undefined) return undefined;
+    for (const task of this.#tasks.values()) {
+      if (task.owner !== owner || !hasTaskEnded(task.state) || !task.isSettled) continue;
+      this.#forget(task);
+      refused = refusal();
+      if (refused === undefined) return undefined;
+    }
+    return refused;
+  }
 }
 
 /** What a provider offers that has tasks. */

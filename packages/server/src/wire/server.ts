@@ -27,8 +27,8 @@ import type { CallerInfo, Provider } from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
 import { createListenLimits, type ListenLimits } from "./listen-limits.ts";
 import { createMethods, ifServed } from "./methods.ts";
-import { createContext, createFinish, empty, type Serve } from "./served.ts";
-import { createSubscriptions } from "./subscriptions.ts";
+import { createContext, createFinish, empty, type Finish, type Serve } from "./served.ts";
+import { Subscriptions } from "./subscriptions.ts";
 import { toRpcError, type UnknownTool } from "./to-rpc-error.ts";
 
 /** Who the server says it is. */
@@ -87,22 +87,18 @@ const serverOptionKeys: KeysOf<ServerOptions> = {
  */
 export function createServer(provider: Provider, info: ServerInfo, options: ServerOptions = {}): Server {
   assertServable(provider, info, options);
-  const { serves = "both", unknownTool = "invalid_params", observer, onError = writeError } = options;
-  const { instructions: told, ...serverInfo } = info;
-  const instructions = typeof told === "function" ? told : () => told;
-  // Instructions that depend on the caller must not be cached for others.
-  const cacheScope = typeof told === "function" ? "private" : "public";
-  const finish = createFinish(serverInfo, options.passesOn);
-  const clock = options.clock ?? systemClock;
+  const { serves = "both", clock = systemClock, malformedJson = rpcCodes["rpc.parse"] } = options;
+  const { instructions: _, ...serverInfo } = info;
   const { listenLimits = createListenLimits(options.perCaller, options.maxListens, clock) } = options;
   const seal = options.seal ?? createSeal({ now: () => clock.now() });
-  const subscriptions = createSubscriptions(provider, { ...listenLimits, seal });
+  const finish = createFinish(serverInfo, options.passesOn);
+  const subscriptions = new Subscriptions(provider, listenLimits, seal);
   const { known, other } = createMethods(provider, {
     finish,
     pageSize: options.pageSize ?? 1000,
-    unknownTool,
+    unknownTool: options.unknownTool ?? "invalid_params",
     takeCompletion: listenLimits.takeCompletion,
-    onError,
+    onError: options.onError ?? writeError,
     interaction: {
       seal,
       clock,
@@ -111,69 +107,92 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
       askTimeoutMs: options.askTimeoutMs ?? 10 * 60_000,
     },
   });
-  const mintsTokens = options.progress === "always";
-
-  const initialize: Serve = ({ params, wire, context }) => {
-    const handshake = parseInitialize(params);
-    wire.beginSession?.(handshake);
-    const offered = capabilitiesFor(provider, context, wire);
-    const text = instructions(wire.caller, wire.identity);
-    return toInitializeResult(handshake.revision, offered, serverInfo, text);
-  };
-
-  const discover: Serve = ({ wire, context }) => {
-    const text = instructions(wire.caller, wire.identity);
-    const result = {
-      supportedVersions: modernRevisions,
-      capabilities: capabilitiesFor(provider, context, wire),
-      ...(text === undefined ? {} : { instructions: text }),
-    };
-    return finish(RawJson.fromValue(result), wire.era, { ttlMs: 0, cacheScope });
-  };
-
-  const listen: Serve = async (served) => finish(await subscriptions.listen(served), served.wire.era);
-
-  const own: { readonly [method: string]: Serve } = {
-    initialize,
-    ping: () => empty,
-    "logging/setLevel": setLevel,
-    "server/discover": discover,
-    "subscriptions/listen": listen,
-    "resources/subscribe": ifServed(provider, "resources/subscribe", subscriptions.subscribe),
-    "resources/unsubscribe": ifServed(provider, "resources/unsubscribe", subscriptions.unsubscribe),
-  };
+  const own = createOwnMethods(provider, info, finish, subscriptions);
   const table = toTable([
     ...known,
     ...Object.entries(own).map(([name, serve]) => [rowOf(name), serve] as const),
   ]);
-
   return {
     serves,
-    parseErrorCode: options.malformedJson ?? rpcCodes["rpc.parse"],
-    handle: (request: Request, wire: WireContext) => {
-      const method = table[wire.era.kind].get(request.method) ?? other;
-      const observation = observer?.began(request, wire);
-      const fail = (error: unknown): never => {
-        const rpcError = toRpcError(error, wire.era, unknownTool, (detail) => {
-          if (!wire.cancellation.isAborted) onError(detail, request.method);
-        });
-        observation?.failed(error);
-        observation?.ended(undefined, rpcError);
-        throw rpcError;
-      };
-      if (observation !== undefined) wire.observation = observation;
-      const context = createContext(request, wire, provider, mintsTokens);
-      const serve = (): Awaitable<RawJson> => method({ request, params: request.params, wire, context });
-      if (observation === undefined) return tryThen(serve, written, fail);
-      const end = (result: RawJson): RawJson => {
-        void result.written;
-        observation.ended(result);
-        return result;
-      };
-      return tryThen(serve, end, fail);
+    parseErrorCode: malformedJson,
+    handle: createHandle(
+      provider,
+      options,
+      (request, { era }) => table[era.kind].get(request.method) ?? other,
+    ),
+    attach: (session, announce, caller) => subscriptions.attach(session, announce, caller),
+    drain: () => subscriptions.drain(),
+  };
+}
+
+/** Serves requests, each by its method. What goes wrong becomes an error response, and is told as the options say. */
+function createHandle(
+  provider: Provider,
+  options: ServerOptions,
+  methodFor: (request: Request, wire: WireContext) => Serve,
+): Server["handle"] {
+  const { unknownTool = "invalid_params", observer, onError = writeError } = options;
+  const mintsTokens = options.progress === "always";
+  return (request, wire) => {
+    const method = methodFor(request, wire);
+    const observation = observer?.began(request, wire);
+    const fail = (error: unknown): never => {
+      const rpcError = toRpcError(error, wire.era, unknownTool, (detail) => {
+        if (!wire.cancellation.isAborted) onError(detail, request.method);
+      });
+      observation?.failed(error);
+      observation?.ended(undefined, rpcError);
+      throw rpcError;
+    };
+    if (observation !== undefined) wire.observation = observation;
+    const context = createContext(request, wire, provider, mintsTokens);
+    const serve = (): Awaitable<RawJson> => method({ request, params: request.params, wire, context });
+    if (observation === undefined) return tryThen(serve, written, fail);
+    const end = (result: RawJson): RawJson => {
+      void result.written;
+      observation.ended(result);
+      return result;
+    };
+    return tryThen(serve, end, fail);
+  };
+}
+
+/** The methods that are served without asking the provider for anything but what it offers and tells. */
+function createOwnMethods(
+  provider: Provider,
+  { instructions: told, ...serverInfo }: ServerInfo,
+  finish: Finish,
+  subscriptions: Subscriptions,
+): { readonly [method: string]: Serve } {
+  const instructions = typeof told === "function" ? told : () => told;
+  // Instructions that depend on the caller must not be cached for others.
+  const cacheScope = typeof told === "function" ? "private" : "public";
+  return {
+    initialize: ({ params, wire, context }) => {
+      const handshake = parseInitialize(params);
+      wire.beginSession?.(handshake);
+      const offered = capabilitiesFor(provider, context, wire);
+      const text = instructions(wire.caller, wire.identity);
+      return toInitializeResult(handshake.revision, offered, serverInfo, text);
     },
-    attach: subscriptions.attach,
-    drain: subscriptions.drain,
+    ping: () => empty,
+    "logging/setLevel": setLevel,
+    "server/discover": ({ wire, context }) => {
+      const text = instructions(wire.caller, wire.identity);
+      const result = {
+        supportedVersions: modernRevisions,
+        capabilities: capabilitiesFor(provider, context, wire),
+        ...(text === undefined ? {} : { instructions: text }),
+      };
+      return finish(RawJson.fromValue(result), wire.era, { ttlMs: 0, cacheScope });
+    },
+    "subscriptions/listen": async (served) => finish(await subscriptions.listen(served), served.wire.era),
+    "resources/subscribe": ifServed(provider, "resources/subscribe", (served) =>
+      subscriptions.subscribe(served),
+    ),
+    "resources/unsubscribe": ifServed(provider, "resources/unsubscribe", (served) =>
+      subscriptions.unsubscribe(served),
+    ),
   };
 }
 

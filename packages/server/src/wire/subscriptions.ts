@@ -24,7 +24,7 @@ import {
   withContext,
 } from "@junctor/core/provider";
 import type { ListenLimits } from "./listen-limits.ts";
-import { empty, type Serve, type Served, sessionOf } from "./served.ts";
+import { empty, type Served, sessionOf } from "./served.ts";
 import { assertDeclared, openTaskId, toTaskJson } from "./tasks.ts";
 
 /** A kind of list, as the filter of a listen request names it. */
@@ -39,107 +39,56 @@ interface Filter {
   readonly taskIds: ReadonlySet<string>;
 }
 
-/** How change notifications reach clients of both eras. */
-interface Subscriptions {
-  /** `subscriptions/listen`: acknowledges, then notifies until the caller leaves, ends its input, or the server drains. */
-  readonly listen: Serve;
-  /** `resources/subscribe` and its opposite, of legacy clients. */
-  readonly subscribe: Serve;
-  readonly unsubscribe: Serve;
-  /** Announces changes to a legacy session until the returned function is called. */
-  attach(session: Session, announce: Announce, caller?: string): () => void;
-  /** Ends every listen stream with its result. */
-  drain(): void;
-}
-
 /** Most resources of one request that are asked for at the same time. */
 const maxAsked = 32;
 
 const updatedMethod = "notifications/resources/updated";
 
-export function createSubscriptions(
-  provider: Provider,
-  { streams, watches, seal }: ListenLimits & { readonly seal: Seal },
-): Subscriptions {
-  const drains = new Set<() => void>();
+/** How change notifications reach clients of both eras. */
+export class Subscriptions {
+  readonly #provider: Provider;
+  readonly #limits: ListenLimits;
+  readonly #seal: Seal;
+  readonly #streams = new Set<ListenStream>();
 
-  const listen: Serve = async (served) => {
-    const { request, wire, context } = served;
-    const { owner } = wire;
-    const asked = parseFilter(served, provider, (count) => watches.refusal(owner, count));
+  constructor(provider: Provider, limits: ListenLimits, seal: Seal) {
+    this.#provider = provider;
+    this.#limits = limits;
+    this.#seal = seal;
+  }
+
+  /** `subscriptions/listen`: acknowledges, then notifies until the caller leaves, ends its input, or the server drains. */
+  async listen(served: Served): Promise<RawJson> {
+    const { streams, watches } = this.#limits;
+    const { owner, cancellation, inputEnd } = served.wire;
+    const asked = parseFilter(served, this.#provider, (wanted) => watches.refusal(owner, wanted));
     const count = asked.uris.size + asked.taskIds.size;
     streams.take(owner);
     watches.add(owner, count);
-    const id = `"${metaKeys.subscriptionId}":${request.id}`;
-    const meta = `"_meta":{${id}}`;
-    const state = { isOver: false };
-    /** What is to be sent, by what it is about: the last word on each counts. */
-    const waiting = new Map<string, () => Promise<void> | void>();
-    let wake = createDeferred<void>();
-    const end = (): void => {
-      state.isOver = true;
-      wake.resolve();
-    };
-    const queue = (key: string, send: () => Promise<void> | void): void => {
-      waiting.set(key, send);
-      wake.resolve();
-    };
-    drains.add(end);
-    wire.cancellation.onAbort(end);
+    const stream = new ListenStream(this.#provider, served, this.#seal);
+    const end = (): void => stream.end();
+    this.#streams.add(stream);
+    cancellation.onAbort(end);
     // A client that sends nothing more cannot cancel this, and it would never end by itself.
-    wire.inputEnd?.onAbort(end);
-    let lists: Filter["lists"] = new Set();
-    const stop = provider.onChange?.((change) => {
-      const method = methodOf(change);
-      if (!lists.has(announcedAs(change.part)) || !isFor(change, context)) return;
-      queue(method, () => {
-        // What the caller may hear of may have changed while this waited.
-        if (isFor(change, context)) return wire.notify(method, RawJson.fromText(`{${meta}}`));
-      });
-    });
-    const watched = new Map<string, () => void>();
-    const watchedTasks = new Map<string, () => void>();
-    const onUpdate = (notice: Notice): void => {
-      if (notice.kind === "updated")
-        queue(`uri ${notice.uri}`, () => wire.notify(updatedMethod, toUpdated(notice, id)));
-    };
-    const onTask = (taskId: string, outcome: Outcome): void =>
-      queue(`task ${taskId}`, () => wire.notify("notifications/tasks", toTaskJson(outcome, taskId, meta)));
+    inputEnd?.onAbort(end);
     try {
-      await watchAll(provider, asked.uris, context, watched, onUpdate);
-      await watchTasks(provider, asked.taskIds, seal, served, watchedTasks, onTask);
-      lists = honour(asked.lists, provider, context);
-      const filter = { lists, uris: new Set(watched.keys()), taskIds: new Set(watchedTasks.keys()) };
-      await wire.notify(
-        "notifications/subscriptions/acknowledged",
-        RawJson.fromText(`{${toFilterText(filter)},${meta}}`),
-      );
-      // One notification at a time, each waiting for the transport: what changes meanwhile is merged, never queued up.
-      while (!state.isOver) {
-        await wake.promise;
-        wake = createDeferred<void>();
-        for (const [key, send] of waiting) {
-          waiting.delete(key);
-          await send();
-        }
-      }
-      return RawJson.fromText(`{"resultType":"complete",${meta}}`);
+      return await stream.run(asked);
     } finally {
-      stop?.();
-      for (const unwatch of [...watched.values(), ...watchedTasks.values()]) unwatch();
-      drains.delete(end);
+      this.#streams.delete(stream);
       streams.give(owner);
       watches.give(owner, count);
-      wire.cancellation.offAbort(end);
-      wire.inputEnd?.offAbort(end);
+      cancellation.offAbort(end);
+      inputEnd?.offAbort(end);
     }
-  };
+  }
 
-  const subscribe: Serve = async (served) => {
+  /** `resources/subscribe` of legacy clients. */
+  async subscribe(served: Served): Promise<RawJson> {
     const uri = uriOf(served);
     const session = sessionOf(served);
     const subscribed = session?.subscriptions;
     if (session === undefined || subscribed?.has(uri) !== false) return empty;
+    const { watches } = this.#limits;
     const { owner, cancellation } = served.wire;
     watches.take(owner);
     const watching = new AbortController();
@@ -157,12 +106,8 @@ export function createSubscriptions(
       if (nearest === undefined || nearest === uri) session.announce?.(updatedMethod, toUpdated(notice));
     };
     try {
-      const target = { part: "resources", name: uri, ref: undefined } as const;
-      unwatch = await provider.watch?.(
-        target,
-        toWatchContext(served.context, session, watching.signal),
-        hear,
-      );
+      const context = toWatchContext(served.context, session, watching.signal);
+      unwatch = await this.#provider.watch?.({ part: "resources", name: uri, ref: undefined }, context, hear);
     } catch (error) {
       stop();
       throw error;
@@ -171,36 +116,138 @@ export function createSubscriptions(
     if (cancellation.isAborted || subscribed.has(uri)) stop();
     else subscribed.set(uri, stop);
     return empty;
-  };
-  const unsubscribe: Serve = (served) => {
+  }
+
+  unsubscribe(served: Served): RawJson {
     const uri = uriOf(served);
     const subscribed = sessionOf(served)?.subscriptions;
     subscribed?.get(uri)?.();
     subscribed?.delete(uri);
     return empty;
-  };
+  }
 
-  return {
-    listen,
-    subscribe,
-    unsubscribe,
-    attach: (session, announce, caller) => {
-      session.announce = announce;
-      const { capabilities, revision } = session.handshake;
-      const stop = provider.onChange?.((change) => {
-        const { identity } = session;
-        if (isFor(change, { caller, identity, capabilities, revision, session }))
-          announce(methodOf(change), undefined);
-      });
-      return () => {
-        session.announce = undefined;
-        stop?.();
-        for (const unwatch of session.subscriptions.values()) unwatch();
-        session.subscriptions.clear();
-      };
-    },
-    drain: () => drains.forEach((end) => end()),
-  };
+  /** Announces changes to a legacy session until the returned function is called. */
+  attach(session: Session, announce: Announce, caller?: string): () => void {
+    const { capabilities, revision } = session.handshake;
+    session.announce = announce;
+    const stop = this.#provider.onChange?.((change) => {
+      const { identity } = session;
+      if (isFor(change, { caller, identity, capabilities, revision, session }))
+        announce(methodOf(change), undefined);
+    });
+    return () => {
+      session.announce = undefined;
+      stop?.();
+      for (const unwatch of session.subscriptions.values()) unwatch();
+      session.subscriptions.clear();
+    };
+  }
+
+  /** Ends every listen stream with its result. */
+  drain(): void {
+    for (const stream of this.#streams) stream.end();
+  }
+}
+
+/** One `subscriptions/listen` request, from its acknowledgement to its end. */
+class ListenStream {
+  readonly #provider: Provider;
+  readonly #served: Served;
+  readonly #seal: Seal;
+  /** The member that names the subscription. */
+  readonly #id: string;
+  readonly #meta: string;
+  #isOver = false;
+  /** What is to be sent, by what it is about: the last word on each counts. */
+  readonly #waiting = new Map<string, () => Promise<void> | void>();
+  #wake = createDeferred<void>();
+  #lists: Filter["lists"] = new Set();
+  readonly #watched = new Map<string, () => void>();
+  readonly #watchedTasks = new Map<string, () => void>();
+
+  constructor(provider: Provider, served: Served, seal: Seal) {
+    this.#provider = provider;
+    this.#served = served;
+    this.#seal = seal;
+    this.#id = `"${metaKeys.subscriptionId}":${served.request.id}`;
+    this.#meta = `"_meta":{${this.#id}}`;
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#wake.resolve();
+  }
+
+  async run(asked: Filter): Promise<RawJson> {
+    const { wire, context } = this.#served;
+    const stop = this.#provider.onChange?.((change) => this.#takeChange(change));
+    try {
+      await watchAll(this.#provider, asked.uris, context, this.#watched, (notice) =>
+        this.#takeUpdate(notice),
+      );
+      await watchTasks(
+        this.#provider,
+        asked.taskIds,
+        this.#seal,
+        this.#served,
+        this.#watchedTasks,
+        (taskId, outcome) => this.#takeTask(taskId, outcome),
+      );
+      this.#lists = honour(asked.lists, this.#provider, context);
+      const uris = new Set(this.#watched.keys());
+      const taskIds = new Set(this.#watchedTasks.keys());
+      const filter = toFilterText({ lists: this.#lists, uris, taskIds });
+      await wire.notify(
+        "notifications/subscriptions/acknowledged",
+        RawJson.fromText(`{${filter},${this.#meta}}`),
+      );
+      await this.#send();
+      return RawJson.fromText(`{"resultType":"complete",${this.#meta}}`);
+    } finally {
+      stop?.();
+      for (const unwatch of [...this.#watched.values(), ...this.#watchedTasks.values()]) unwatch();
+    }
+  }
+
+  /** One notification at a time, each waiting for the transport: what changes meanwhile is merged, never queued up. */
+  async #send(): Promise<void> {
+    while (!this.#isOver) {
+      await this.#wake.promise;
+      this.#wake = createDeferred<void>();
+      for (const [key, send] of this.#waiting) {
+        this.#waiting.delete(key);
+        await send();
+      }
+    }
+  }
+
+  #queue(key: string, send: () => Promise<void> | void): void {
+    this.#waiting.set(key, send);
+    this.#wake.resolve();
+  }
+
+  #takeChange(change: Change): void {
+    const { wire, context } = this.#served;
+    const method = methodOf(change);
+    if (!this.#lists.has(announcedAs(change.part)) || !isFor(change, context)) return;
+    this.#queue(method, () => {
+      // What the caller may hear of may have changed while this waited.
+      if (isFor(change, context)) return wire.notify(method, RawJson.fromText(`{${this.#meta}}`));
+    });
+  }
+
+  #takeUpdate(notice: Notice): void {
+    if (notice.kind !== "updated") return;
+    const { wire } = this.#served;
+    this.#queue(`uri ${notice.uri}`, () => wire.notify(updatedMethod, toUpdated(notice, this.#id)));
+  }
+
+  #takeTask(taskId: string, outcome: Outcome): void {
+    const { wire } = this.#served;
+    this.#queue(`task ${taskId}`, () =>
+      wire.notify("notifications/tasks", toTaskJson(outcome, taskId, this.#meta)),
+    );
+  }
 }
 
 /** The context of a watch that outlives the request that began it. What is known of the caller may change meanwhile. */
