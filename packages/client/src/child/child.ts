@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { type ChildProcess, spawn as spawnProcess } from "node:child_process";
+import type { Readable } from "node:stream";
 import { type Clock, systemClock, timedOut, waitFor } from "@junctor/core/async";
 import { Pacer, type LineLimits, createStreamChannel, TextTail } from "@junctor/core/channel";
 import { ConnectError } from "@junctor/core/errors";
@@ -60,20 +61,10 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
   const { stdin, stdout, stderr } = child;
   if (stdin === null || stdout === null || stderr === null) throw new ConnectError(name, "it has no pipes");
   const tail = new TextTail(16 * 1024);
-  const pacer = new Pacer({
-    ...talk,
-    clock,
-    pause: () => stderr.pause(),
-    resume: () => stderr.resume(),
-  });
-  let stderrBytes = 0;
-  stderr.on("data", (chunk: Uint8Array) => {
-    stderrBytes += chunk.length;
+  const talking = readTalk(stderr, clock, (chunk) => {
     tail.push(chunk);
     onStderr?.(chunk);
-    pacer.charge(chunk.length);
   });
-  stderr.on("error", () => {}); // Its end is not interesting; the child's is.
   const exited = new Promise<string>((resolve) => {
     child.once("exit", (code, signal) =>
       resolve(signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`),
@@ -83,7 +74,7 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
   // Whatever the child started goes with it, also when it ends by itself.
   const forget = killOnExit(child.pid);
   void exited.then(() => {
-    pacer.free(); // Its last words are wanted now.
+    talking.free(); // Its last words are wanted now.
     forget();
     killTree(child.pid, "SIGKILL");
     release();
@@ -95,23 +86,15 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
     if (stray !== "") options.onStray?.(stray);
   };
   const channel = createStreamChannel(stdout, stdin, { maxSkippedBytes, ...options, onStray });
-
-  const staysOn = async (): Promise<boolean> => (await waitFor(exited, { ms: stageMs, clock })) === timedOut;
-  const close = async (): Promise<void> => {
-    // A child that does not read keeps us here no longer than one that does not leave.
-    void channel.endOutput();
-    if (await staysOn()) {
-      killTree(child.pid, "SIGTERM");
-      if (await staysOn()) killTree(child.pid, "SIGKILL");
-    }
-    // Nothing survives KILL but what the kernel holds on to; that is not waited for.
-    await staysOn();
-    stdout.destroy();
-    stderr.destroy();
-    stdin.destroy();
-  };
   let closing: Promise<void> | undefined;
-  const dispose = (): Promise<void> => (closing ??= close());
+  const dispose = (): Promise<void> =>
+    (closing ??= endChild(
+      child,
+      () => channel.endOutput(),
+      async () => {
+        return (await waitFor(exited, { ms: stageMs, clock })) === timedOut;
+      },
+    ));
   return {
     channel: {
       ...channel,
@@ -120,7 +103,7 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
     },
     pid: child.pid,
     progress: () => ({
-      stderrBytes,
+      stderrBytes: talking.bytes,
       processorMs: child.pid === undefined ? 0 : (processorMsOf(child.pid) ?? 0),
     }),
     exited,
@@ -133,6 +116,52 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
     },
     [Symbol.asyncDispose]: dispose,
   };
+}
+
+/** Reads the standard error stream of a child all the time, but not as fast as the child can write. */
+function readTalk(
+  stderr: Readable,
+  clock: Clock,
+  take: (chunk: Uint8Array) => void,
+): { readonly bytes: number; free(): void } {
+  const pacer = new Pacer({
+    ...talk,
+    clock,
+    pause: () => stderr.pause(),
+    resume: () => stderr.resume(),
+  });
+  let bytes = 0;
+  stderr.on("data", (chunk: Uint8Array) => {
+    bytes += chunk.length;
+    take(chunk);
+    pacer.charge(chunk.length);
+  });
+  stderr.on("error", () => {}); // Its end is not interesting; the child's is.
+  return {
+    get bytes() {
+      return bytes;
+    },
+    free: () => pacer.free(),
+  };
+}
+
+/** Ends a child in stages: the end of its input, TERM, KILL. `staysOn` waits for one stage. */
+async function endChild(
+  child: ChildProcess,
+  endInput: () => Promise<unknown>,
+  staysOn: () => Promise<boolean>,
+): Promise<void> {
+  // A child that does not read keeps us here no longer than one that does not leave.
+  void endInput();
+  if (await staysOn()) {
+    killTree(child.pid, "SIGTERM");
+    if (await staysOn()) killTree(child.pid, "SIGKILL");
+  }
+  // Nothing survives KILL but what the kernel holds on to; that is not waited for.
+  await staysOn();
+  child.stdout?.destroy();
+  child.stderr?.destroy();
+  child.stdin?.destroy();
 }
 
 /** Windows alone needs help with scripts and quoting; elsewhere cross-spawn does what Node does, and takes 12 ms to load. */
