@@ -1,5 +1,6 @@
+import type { Buffer } from "node:buffer";
 import { andThen, settled } from "@junctor/core/async";
-import { NotFoundError, ToolError } from "@junctor/core/errors";
+import { NotFoundError, RpcError, ToolError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import { type Tool, withMembers } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
@@ -16,18 +17,10 @@ import {
   type Target,
 } from "@junctor/core/provider";
 import { ExhaustedError } from "@junctor/core/schema";
-import { toCharacters } from "../estimate.ts";
-import { type ResultCaps, toCapOf } from "./caps.ts";
-import { cutResult, resultScheme } from "./cut.ts";
+import { createGlob } from "@junctor/server/internal";
+import { cutResult, resultScheme } from "./cut-result.ts";
+import { toCharacters } from "./estimate.ts";
 import { type KeptResult, KeptResults } from "./kept-results.ts";
-import { matchLines, type ReadLines, readLines } from "./lines.ts";
-import {
-  goneResult,
-  type ResultsElsewhere,
-  toOwnId,
-  toResultId,
-  withElsewhere,
-} from "./results-elsewhere.ts";
 
 /** How long a result may be, and where the rest of a longer one is kept. */
 export interface BudgetOptions {
@@ -282,4 +275,151 @@ function isNumber(value: unknown): value is number {
 
 function text(value: string): Outcome {
   return { kind: "complete", result: RawJson.fromValue({ content: [{ type: "text", text: value }] }) };
+}
+
+/** About how many tokens a result may be: of all tools, by glob on their names (the first that fits), or of each by its name. */
+type ResultCaps = number | { readonly [glob: string]: number } | ((tool: string) => number | undefined);
+
+/** The cap of a tool by its name; undefined for a tool whose results may be of any length. */
+export type CapOf = (tool: string) => number | undefined;
+
+export function toCapOf(caps: ResultCaps): CapOf {
+  if (typeof caps === "function") return caps;
+  if (typeof caps === "number") return () => caps;
+  const globs = Object.entries(caps).map(([glob, cap]) => [createGlob(glob), cap] as const);
+  return (tool) => globs.find(([fits]) => fits(tool))?.[1];
+}
+
+/** The replicas of one gateway, each of which keeps the results that it cut. */
+export interface ResultsElsewhere {
+  /** The id of this replica: 12 hexadecimal digits. Ids of results that it keeps begin with it. */
+  readonly here: string;
+  /** Reads results of a profile at another replica; undefined when that replica is gone. */
+  readonly readerAt: (address: string, profile: string | undefined) => Promise<Provider | undefined>;
+  /** Registers the reader of this replica's results of a profile, for the other replicas. */
+  readonly serve: (profile: string | undefined, reader: Provider) => void;
+}
+
+/** The id of a result that this replica keeps, as callers know it. */
+function toResultId(own: string, elsewhere: ResultsElsewhere | undefined): string {
+  return elsewhere === undefined ? own : `${elsewhere.here}.${own}`;
+}
+
+/** The reverse of {@link toResultId}. An id of another replica stays as it is. */
+function toOwnId(id: string, elsewhere: ResultsElsewhere | undefined): string {
+  return elsewhere !== undefined && id.startsWith(`${elsewhere.here}.`)
+    ? id.slice(elsewhere.here.length + 1)
+    : id;
+}
+
+/** The name under which a replica offers the results of a profile to the others. */
+export function resultsName(profile: string | undefined): string {
+  return `${resultScheme}${profile ?? ""}`;
+}
+
+/** The profile of such a name: undefined where it is of none, false for any other name. */
+export function profileOfResults(name: string): string | undefined | false {
+  if (!name.startsWith(resultScheme)) return false;
+  return name === resultScheme ? undefined : name.slice(resultScheme.length);
+}
+
+/** A reader that also reads results that other replicas keep, by passing the request to them. */
+function withElsewhere(
+  reader: Provider,
+  { here, readerAt }: ResultsElsewhere,
+  profile: string | undefined,
+): Provider {
+  const readAt = async (
+    address: string,
+    operation: Operation,
+    context: CallContext,
+  ): Promise<Outcome | undefined> => {
+    try {
+      const other = await readerAt(address, profile);
+      return other && (await other.call(operation, context));
+    } catch (error) {
+      context.signal.throwIfAborted();
+      if (error instanceof RpcError) throw error;
+      throw new ToolError("The replica that keeps this result cannot be reached now. Try again.");
+    }
+  };
+  return {
+    ...reader,
+    call: (operation, context) => {
+      const { part, name, arguments: args } = operation;
+      const isResource = part === "resources";
+      const address = addressOf(isResource ? name.slice(resultScheme.length) : args.at("id")?.value);
+      if (address === undefined || address === here) return reader.call(operation, context);
+      return readAt(address, operation, context).then((outcome) => {
+        if (outcome !== undefined) return outcome;
+        throw isResource ? new NotFoundError("resource", name) : goneResult();
+      });
+    },
+  };
+}
+
+function goneResult(): ToolError {
+  return new ToolError("No such result is kept: it is too long ago, or not yours. Call the tool again.");
+}
+
+function addressOf(id: unknown): string | undefined {
+  return typeof id === "string" ? /^([0-9a-f]{12})\./.exec(id)?.[1] : undefined;
+}
+
+/** A line that is longer counts as several: a file may be one line. */
+const maxLineBytes = 2000;
+
+/** Some lines of a text. */
+interface ReadLines {
+  readonly text: string;
+  /** The number of the first line that was not read; undefined at the end. */
+  readonly next: number | undefined;
+}
+
+/** Reads lines, the first of which is 1, until there are so many of them or of their bytes. At least one is read. */
+function readLines(bytes: Buffer, from: number, lines: number, maxBytes: number): ReadLines {
+  let start: number | undefined;
+  let number = 0;
+  for (const [at, end] of spansOf(bytes)) {
+    number++;
+    if (number < from) continue;
+    start ??= at;
+    const isFull = number >= from + lines || (end - start > maxBytes && number > from);
+    if (isFull) return { text: bytes.toString("utf8", start, at), next: number };
+  }
+  return { text: start === undefined ? "" : bytes.toString("utf8", start), next: undefined };
+}
+
+/** The lines that match, each after its number. */
+function matchLines(
+  bytes: Buffer,
+  matches: (line: string) => boolean,
+  at: { from: number; maxBytes: number },
+): ReadLines {
+  let text = "";
+  let number = 0;
+  for (const [start, end] of spansOf(bytes)) {
+    number++;
+    if (number < at.from) continue;
+    const line = bytes.toString("utf8", start, end);
+    if (!matches(line)) continue;
+    if (text.length + line.length > at.maxBytes && text !== "") return { text, next: number };
+    text += `${number}: ${line.replace(/\n$/, "")}\n`;
+  }
+  return { text, next: undefined };
+}
+
+/** The beginning and end of each line, its line break included. */
+function* spansOf(bytes: Buffer): Generator<readonly [number, number]> {
+  let start = 0;
+  while (start < bytes.length) {
+    const limit = Math.min(bytes.length, start + maxLineBytes);
+    let end = start;
+    while (end < limit && bytes[end] !== 10) end++;
+    if (end < limit) end++;
+    // Not in the middle of a character.
+    else while (end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80) end++;
+    yield [start, end];
+    start = end;
+  }
 }

@@ -1,17 +1,17 @@
 import { describe, expect, test } from "vitest";
-import { callTool, listTools, toProvider } from "../../../../../test/support/use-provider.ts";
-import { compose } from "../../../../core/src/compose/compose.ts";
-import { RpcError } from "../../../../core/src/errors/index.ts";
-import { RawJson } from "../../../../core/src/json/raw.ts";
-import { definitionOf } from "../../../../core/src/mcp/definition.ts";
-import type { Tool } from "../../../../core/src/mcp/types.ts";
-import { createCallContext } from "../../../../core/src/provider/context.ts";
-import { emptyListing, Listing } from "../../../../core/src/provider/listing.ts";
-import { createOperation } from "../../../../core/src/provider/operation.ts";
-import type { Change, Notice, Operation, Outcome, Provider } from "../../../../core/src/provider/provider.ts";
-import { createRegistry, type Registry } from "../../../../server/src/registry/registry.ts";
-import { withBudget } from "../results/with-budget.ts";
-import { withProfile } from "../with-profile.ts";
+import { callTool, listTools, toProvider } from "../../../../test/support/use-provider.ts";
+import { compose } from "../../../core/src/compose/compose.ts";
+import { RpcError } from "../../../core/src/errors/index.ts";
+import { RawJson } from "../../../core/src/json/raw.ts";
+import { definitionOf } from "../../../core/src/mcp/definition.ts";
+import type { Tool } from "../../../core/src/mcp/types.ts";
+import { createCallContext } from "../../../core/src/provider/context.ts";
+import { emptyListing, Listing } from "../../../core/src/provider/listing.ts";
+import { createOperation } from "../../../core/src/provider/operation.ts";
+import type { Change, Notice, Operation, Outcome, Provider } from "../../../core/src/provider/provider.ts";
+import { createRegistry, type Registry } from "../../../server/src/registry/registry.ts";
+import { withBudget } from "./with-budget.ts";
+import { withProfile } from "./with-profile.ts";
 import { type SearchOptions, withSearch } from "./with-search.ts";
 
 const issue = {

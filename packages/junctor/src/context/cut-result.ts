@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { RawJson } from "@junctor/core/json";
 import type { Content, ToolResult } from "@junctor/core/mcp";
-import { estimateTokens, toCharacters } from "../estimate.ts";
+import { estimateTokens, toCharacters } from "./estimate.ts";
 
 /** Keeps the part that is left out, and gives the id to read it by. */
 type Keep = (content: string | Buffer, mimeType?: string) => string;

@@ -1,15 +1,15 @@
 import { andThen, type Awaitable, settled } from "@junctor/core/async";
 import { JsonError, NotFoundError, RpcError, ToolError } from "@junctor/core/errors";
-import { RawJson, scan, defineShape } from "@junctor/core/json";
+import { defineShape, RawJson, scan } from "@junctor/core/json";
 import {
   type Content,
-  type Tool,
-  type ToolResult,
   definitionOf,
   ownerOf,
+  type Tool,
+  type ToolResult,
   withMembers,
 } from "@junctor/core/mcp";
-import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
+import { assertKnownKeys, keys, type KeysOf, nearest } from "@junctor/core/options";
 import {
   type CallContext,
   type CallerInfo,
@@ -22,10 +22,8 @@ import {
   type Provider,
   type Target,
 } from "@junctor/core/provider";
-import { estimateTokens } from "../estimate.ts";
-import { answerDescribe, answerSearch, refused, unknownTool } from "./answers.ts";
-import { createSurface, surfaceNames } from "./search-surface.ts";
-import { parametersOf } from "./signature.ts";
+import { clip } from "@junctor/core/schema";
+import { estimateTokens } from "./estimate.ts";
 import { type IndexedList, type ServerOf, ToolIndex } from "./tool-index.ts";
 
 /** When tools are listed, and when they are left for the model to search. */
@@ -368,4 +366,243 @@ function watchTask(
 /** A name does not say whose a tool is: a registry may have tools whose names look like those of a composition. */
 function ownerOrNone(tool: Tool): ReturnType<ServerOf> {
   return ownerOf(tool) ?? { server: "tools", ownName: tool.name };
+}
+
+/** The names of the tools that a search shows in place of all others. */
+export const surfaceNames = {
+  search: "search_tools",
+  describe: "describe_tools",
+  read: "call_read_tool",
+  call: "call_tool",
+} as const;
+
+/** Most signatures, and most names after them, in one answer. */
+const shownSignatures = 8;
+const maxSignatures = 20;
+const shownInAll = 40;
+const maxDescribed = 5;
+
+/** Servers are named in the description of the search: a model does not look for what it has not heard of. */
+const maxServersText = 1400;
+
+/** The tools of a search. They are the same while the servers are. */
+export function createSurface(servers: readonly string[], hasReadTool: boolean): readonly Tool[] {
+  const { search, describe, read, call } = surfaceNames;
+  const name = { type: "string", description: "The tool's name." };
+  const args = { type: "object", description: "Its arguments." };
+  const calling = { type: "object", properties: { name, arguments: args }, required: ["name"] };
+  const ways = hasReadTool ? `${read} or ${call}` : call;
+  const tools: readonly Tool[] = [
+    {
+      name: search,
+      description:
+        `Finds tools of these servers: ${namesText(servers)}. Say what is to be done, or name a tool. ` +
+        `Answers with signatures and more names. Then use ${ways}.`,
+      inputSchema: {
+        type: "object",
+        properties: {
+          query: { type: "string", description: "Left out: the servers and how many tools each has." },
+          server: { type: "string", description: "Only tools of this server." },
+          limit: { type: "integer", minimum: 1, maximum: maxSignatures, description: "Signatures; 8." },
+        },
+      },
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    },
+    {
+      name: describe,
+      description: "The full definitions of tools, where a signature is not enough.",
+      inputSchema: {
+        type: "object",
+        properties: {
+          names: { type: "array", items: { type: "string" }, minItems: 1, maxItems: maxDescribed },
+        },
+        required: ["names"],
+      },
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    },
+    ...(hasReadTool
+      ? [
+          {
+            name: read,
+            description: "Calls a tool that only reads.",
+            inputSchema: calling,
+            annotations: { readOnlyHint: true },
+          },
+        ]
+      : []),
+    {
+      name: call,
+      description: hasReadTool ? "Calls any other tool." : "Calls a tool.",
+      inputSchema: calling,
+      annotations: { destructiveHint: true },
+    },
+  ];
+  return Object.freeze(tools);
+}
+
+function namesText(servers: readonly string[]): string {
+  let text = "";
+  for (const [index, server] of servers.entries()) {
+    if (text.length + server.length > maxServersText) return `${text} and ${servers.length - index} more`;
+    text += index === 0 ? server : `, ${server}`;
+  }
+  return text === "" ? "none yet" : text;
+}
+
+/** Characters of one answer of a search: less than 1,000 tokens, also of names that are many tokens each. */
+const maxAnswer = 3000;
+
+/** Answers `search_tools`: signatures of the best, then names of the next; without a query, the servers. */
+function answerSearch(index: IndexedList, args: unknown): Outcome {
+  const { query, server, limit } = readSearch(args, index);
+  if (query === undefined) return text(describeServers(index, server));
+  const best = server === undefined ? index.best(query, shownInAll) : index.bestOf(server, query, shownInAll);
+  if (best.length === 0)
+    return text("No tool fits. Try other words, or leave out the query to see the servers.");
+  const { byName } = index;
+  const lines: string[] = [];
+  let left = maxAnswer;
+  for (const name of best.slice(0, limit)) {
+    const tool = byName.get(name);
+    const line = tool === undefined ? name : signatureOf(tool);
+    left -= line.length + 1;
+    if (left < 0) break;
+    lines.push(line);
+  }
+  const names: string[] = [];
+  for (const name of best.slice(lines.length)) {
+    left -= name.length + 2;
+    if (left < 0) break;
+    names.push(name);
+  }
+  return text([...lines, ...(names.length === 0 ? [] : [`More: ${names.join(", ")}`])].join("\n"));
+}
+
+/** Answers `describe_tools`: each definition as the list has it. */
+function answerDescribe(index: IndexedList, args: unknown): Outcome {
+  const { names } = readObject(args);
+  if (!Array.isArray(names) || names.length === 0 || names.length > maxDescribed || !names.every(isText))
+    throw refused(`"names" must be an array of 1 to ${maxDescribed} names of tools`);
+  const { byName } = index;
+  const content = (names as readonly string[]).map((name) => {
+    const tool = byName.get(name);
+    return { type: "text", text: tool === undefined ? unknownTool(name, index) : definitionOf(tool).text };
+  });
+  const isError = (names as readonly string[]).every((name) => !byName.has(name));
+  return { kind: "complete", result: RawJson.fromValue({ content, ...(isError ? { isError } : {}) }) };
+}
+
+/** Most characters of a query, and of a name that is not there. */
+const maxQuery = 1000;
+/** Most names that are compared with one that is not there, letter by letter. */
+const maxCompared = 1000;
+
+/** The text for a model that used an unknown name. */
+function unknownTool(given: string, index: IndexedList): string {
+  const name = given.length > maxQuery ? `${given.slice(0, maxQuery)}…` : given;
+  const all = [...index.servers.values()].flat();
+  const near = nearest(name, all.length > maxCompared ? index.best(name, maxCompared) : all);
+  const three = [...new Set([...(near === undefined ? [] : [near]), ...index.best(name, 3)])].slice(0, 3);
+  const hint = three.length === 0 ? "" : ` Nearest: ${three.join(", ")}.`;
+  return `Unknown tool: ${JSON.stringify(name)}.${hint} Look for it with search_tools.`;
+}
+
+interface SearchArguments {
+  readonly query: string | undefined;
+  readonly server: string | undefined;
+  readonly limit: number;
+}
+
+function readSearch(args: unknown, { servers }: IndexedList): SearchArguments {
+  const { query, server, limit = shownSignatures } = readObject(args);
+  if (query !== undefined && query !== null && !isText(query)) throw refused('"query" must be a string');
+  if (isText(query) && query.length > maxQuery)
+    throw refused(`"query" has ${query.length} characters; the limit is ${maxQuery}`);
+  if (server !== undefined && server !== null && !(isText(server) && servers.has(server)))
+    throw refused(`"server" must be one of the servers; leave out "query" to see them`);
+  const isLimit =
+    typeof limit === "number" && Number.isInteger(limit) && limit >= 1 && limit <= maxSignatures;
+  if (!isLimit) throw refused(`"limit" must be a whole number from 1 to ${maxSignatures}`);
+  const asked = isText(query) && query.trim() !== "" ? query : undefined;
+  return { query: asked, server: isText(server) ? server : undefined, limit };
+}
+
+/** The servers and how many tools each has; of one server, the names of its tools. */
+function describeServers({ servers }: IndexedList, server: string | undefined): string {
+  const counts = [...servers].map(([name, tools]) => `${name} (${tools.length})`);
+  const parts = server === undefined ? counts : (servers.get(server) ?? []);
+  let shown = "";
+  for (const [number, part] of parts.entries()) {
+    if (shown.length + part.length > maxAnswer) return `${shown}, and ${parts.length - number} more`;
+    shown += number === 0 ? part : `, ${part}`;
+  }
+  return shown === "" ? "There are no tools." : shown;
+}
+
+/** The arguments of a tool of our own, which must be an object. */
+function readObject(args: unknown): { readonly [key: string]: unknown } {
+  if (typeof args !== "object" || args === null || Array.isArray(args))
+    throw refused("The arguments must be an object");
+  return args as { readonly [key: string]: unknown };
+}
+
+function refused(message: string): ToolError {
+  return new ToolError(message, { code: "tool.invalid_arguments" });
+}
+
+function text(value: string): Outcome {
+  return { kind: "complete", result: RawJson.fromValue({ content: [{ type: "text", text: value }] }) };
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+const maxParameters = 110;
+const maxDescription = 100;
+
+/** A tool in one line: `name(owner: string, body?: string) — What it does`. Long ones are cut. */
+function signatureOf(tool: Tool): string {
+  const about = firstSentence(tool.description ?? tool.title ?? "");
+  return `${tool.name}(${parametersOf(tool)})${about === "" ? "" : ` — ${clip(about, maxDescription)}`}`;
+}
+
+/** What a tool takes, all of it: for a call that was refused. */
+function parametersOf(tool: Tool, most: number = maxParameters): string {
+  const { properties, required } = tool.inputSchema;
+  if (!isObject(properties)) return "";
+  const needed = new Set(Array.isArray(required) ? required : []);
+  const names = Object.keys(properties);
+  const sorted = [...names.filter((name) => needed.has(name)), ...names.filter((name) => !needed.has(name))];
+  let text = "";
+  for (const name of sorted) {
+    const part = `${name}${needed.has(name) ? "" : "?"}: ${typeOf(properties[name])}`;
+    const joined = text === "" ? part : `${text}, ${part}`;
+    if (joined.length > most) return text === "" ? "…" : `${text}, …`;
+    text = joined;
+  }
+  return text;
+}
+
+const maxChoices = 40;
+
+function typeOf(schema: unknown): string {
+  if (!isObject(schema)) return "any";
+  const { enum: choices, type, items } = schema;
+  if (Array.isArray(choices)) {
+    const text = choices.map((choice) => JSON.stringify(choice)).join("|");
+    if (text.length <= maxChoices) return text;
+  }
+  if (type === "array") return `${typeOf(items)}[]`;
+  if (Array.isArray(type)) return type.map(String).join("|");
+  return typeof type === "string" ? type : "any";
+}
+
+function firstSentence(text: string): string {
+  const [line = ""] = text.trim().split("\n", 1);
+  return /^.{20,}?[.!?](?=\s)/.exec(line)?.[0] ?? line;
+}
+
+function isObject(value: unknown): value is { readonly [key: string]: unknown } {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

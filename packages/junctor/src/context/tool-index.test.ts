@@ -1,12 +1,15 @@
 import { describe, expect, test } from "vitest";
-import { anyone } from "../../../../core/src/compose/catalog.ts";
-import type { Tool } from "../../../../core/src/mcp/types.ts";
-import { readDocument } from "./document.ts";
-import { Postings } from "./postings.ts";
-import { inSlices, type SlicedWork } from "./slices.ts";
-import { stemOf } from "./stem.ts";
-import { termsOf } from "./terms.ts";
-import { type IndexedList, ToolIndex } from "./tool-index.ts";
+import { anyone } from "../../../core/src/compose/catalog.ts";
+import type { Tool } from "../../../core/src/mcp/types.ts";
+import { stemOf, termsOf } from "./terms.ts";
+import {
+  type IndexedList,
+  inSlices,
+  Postings,
+  readDocument,
+  type SlicedWork,
+  ToolIndex,
+} from "./tool-index.ts";
 
 const tool = (name: string, description: string): Tool => ({
   name,

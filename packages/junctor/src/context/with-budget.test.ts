@@ -1,15 +1,15 @@
 import { Buffer } from "node:buffer";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { runs } from "../../../../../test/support/runs.ts";
-import { callTool, listItems, listTools, toProvider } from "../../../../../test/support/use-provider.ts";
-import { RawJson } from "../../../../core/src/json/raw.ts";
-import type { Content, ToolResult } from "../../../../core/src/mcp/types.ts";
-import { createCallContext } from "../../../../core/src/provider/context.ts";
-import { createOperation } from "../../../../core/src/provider/operation.ts";
-import type { Provider } from "../../../../core/src/provider/provider.ts";
-import { createVirtualClock } from "../../testing/virtual-clock.ts";
-import { estimateTokens } from "../estimate.ts";
+import { runs } from "../../../../test/support/runs.ts";
+import { callTool, listItems, listTools, toProvider } from "../../../../test/support/use-provider.ts";
+import { RawJson } from "../../../core/src/json/raw.ts";
+import type { Content, ToolResult } from "../../../core/src/mcp/types.ts";
+import { createCallContext } from "../../../core/src/provider/context.ts";
+import { createOperation } from "../../../core/src/provider/operation.ts";
+import type { Provider } from "../../../core/src/provider/provider.ts";
+import { createVirtualClock } from "../testing/virtual-clock.ts";
+import { estimateTokens } from "./estimate.ts";
 import { KeptResults } from "./kept-results.ts";
 import { type BudgetOptions, withBudget } from "./with-budget.ts";
 

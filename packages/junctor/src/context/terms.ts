@@ -1,4 +1,141 @@
-import { stemOf } from "./stem.ts";
+/** Words that say nothing of what a tool does. */
+const stopWords = new Set(
+  (
+    "a about after all also an and any are as at be because been before being but by can could did do does for from had has " +
+    "have he her here him his how i if in into is it its just let like ll may me more most must my no not now of on once only or " +
+    "our out please re s she should so some someone something such t than that the their them then there these they this to too " +
+    "up us use used using ve via want was we what when where which while who why will with would you your"
+  ).split(" "),
+);
+
+/** Letters and digits in one piece, and the parts of it that case and digits tell apart. */
+const piece = /[\p{L}\p{N}]+/gu;
+const part = /[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+|[^A-Za-z0-9]+/g;
+
+/**
+ * The words of a text in lower case, without stop words. A word such as `GitHub` or `createIssue` is there whole and in its parts:
+ * people write both.
+ */
+function wordsOf(text: string): readonly string[] {
+  const words: string[] = [];
+  const add = (word: string): void => {
+    if (!stopWords.has(word)) words.push(word);
+  };
+  for (const [whole] of text.matchAll(piece)) {
+    const lower = whole.toLowerCase();
+    add(lower);
+    if (lower === whole) continue;
+    const parts = whole.match(part) ?? [];
+    if (parts.length > 1) for (const each of parts) add(each.toLowerCase());
+  }
+  return words;
+}
+
+/** The terms of a text: its words as stems. */
+export function termsOf(text: string): readonly string[] {
+  return wordsOf(text).map(stemOf);
+}
+
+/** One step of the stemmer: an ending, the ending that takes its place, and what must be true of the stem before it. */
+type EndingRule = readonly [ending: string, replacement: string];
+
+const consonant = "(?:[^aeiou]|(?<=^|[aeiou])y)";
+const vowel = "(?:[aeiou]|(?<=[^aeiou])y)";
+/** Whether there is a vowel and a consonant after it: the measure of the paper is above 0. */
+const isLong = new RegExp(`^${consonant}*${vowel}+${consonant}`);
+const isLonger = new RegExp(`^${consonant}*(?:${vowel}+${consonant}+){2}`);
+const hasVowel = new RegExp(vowel);
+const isDoubled = /([^aeiouylsz])\1$/;
+/** Ends like `hop` or `fil`: the `e` that was cut off belongs to it. */
+const isShort = new RegExp(`^${consonant}+${vowel}[^aeiouwxy]$`);
+
+const second: readonly EndingRule[] = [
+  ["ational", "ate"],
+  ["tional", "tion"],
+  ["enci", "ence"],
+  ["anci", "ance"],
+  ["izer", "ize"],
+  ["abli", "able"],
+  ["alli", "al"],
+  ["entli", "ent"],
+  ["eli", "e"],
+  ["ousli", "ous"],
+  ["ization", "ize"],
+  ["ation", "ate"],
+  ["ator", "ate"],
+  ["alism", "al"],
+  ["iveness", "ive"],
+  ["fulness", "ful"],
+  ["ousness", "ous"],
+  ["aliti", "al"],
+  ["iviti", "ive"],
+  ["biliti", "ble"],
+];
+const third: readonly EndingRule[] = [
+  ["icate", "ic"],
+  ["ative", ""],
+  ["alize", "al"],
+  ["iciti", "ic"],
+  ["ical", "ic"],
+  ["ful", ""],
+  ["ness", ""],
+];
+const fourth =
+  /^(.+?)(al|ance|ence|er|ic|able|ible|ant|ement|ment|ent|(?<=[st])ion|ou|ism|ate|iti|ous|ive|ize)$/;
+
+/** Longer than any word that has a stem; what is longer is left as it is. */
+const maxLength = 40;
+const stems = new Map<string, string>();
+const maxStems = 20_000;
+
+/**
+ * The stem of an English word in lower case, after Porter (An algorithm for suffix stripping, 1980): `creating`, `created` and
+ * `creates` have the same one. The last ones are kept, because definitions repeat their words.
+ */
+export function stemOf(word: string): string {
+  if (word.length < 3 || word.length > maxLength || !/^[a-z]+$/.test(word)) return word;
+  const known = stems.get(word);
+  if (known !== undefined) return known;
+  if (stems.size >= maxStems) stems.clear();
+  const stem = makeStem(word);
+  stems.set(word, stem);
+  return stem;
+}
+
+function makeStem(word: string): string {
+  let stem = word.replace(/(ss|i)es$/, "$1").replace(/([^s])s$/, "$1");
+  if (stem.endsWith("eed")) {
+    if (isLong.test(stem.slice(0, -3))) stem = stem.slice(0, -1);
+  } else {
+    const cut = stem.replace(/(?:ed|ing)$/, "");
+    if (cut !== stem && hasVowel.test(cut)) stem = mend(cut);
+  }
+  if (stem.endsWith("y") && hasVowel.test(stem.slice(0, -1))) stem = `${stem.slice(0, -1)}i`;
+  stem = replaceEnding(replaceEnding(stem, second), third);
+  const [, before = "", ending] = fourth.exec(stem) ?? [];
+  if (ending !== undefined && isLonger.test(before)) stem = before;
+  if (stem.endsWith("e")) {
+    const before = stem.slice(0, -1);
+    if (isLonger.test(before) || (isLong.test(before) && !isShort.test(before))) stem = before;
+  }
+  return isLonger.test(stem) && stem.endsWith("ll") ? stem.slice(0, -1) : stem;
+}
+
+/** What is left of a word without `ed` or `ing`, as it would be written. */
+function mend(cut: string): string {
+  if (/(?:at|bl|iz)$/.test(cut)) return `${cut}e`;
+  if (isDoubled.test(cut)) return cut.slice(0, -1);
+  return isShort.test(cut) ? `${cut}e` : cut;
+}
+
+function replaceEnding(word: string, rules: readonly EndingRule[]): string {
+  for (const [ending, replacement] of rules) {
+    if (!word.endsWith(ending)) continue;
+    const before = word.slice(0, -ending.length);
+    return isLong.test(before) ? before + replacement : word;
+  }
+  return word;
+}
 
 /**
  * Words that people use for the same thing where tools are about it: acts first, then things. Each is found for the others, at less
@@ -74,7 +211,7 @@ type Synonyms = ReadonlyMap<string, number>;
 let byTerm: ReadonlyMap<string, Synonyms> | undefined;
 
 /** Other terms that say the same, and how much each counts of what the term itself does. */
-export function synonymsOf(term: string): Synonyms {
+function synonymsOf(term: string): Synonyms {
   byTerm ??= readTables();
   return byTerm.get(term) ?? none;
 }
@@ -97,4 +234,51 @@ function readTables(): ReadonlyMap<string, Synonyms> {
     }
   }
   return found;
+}
+
+/** One concept of a query: its own term, and others that may stand for it. */
+export interface Concept {
+  /** The term of the query; undefined for a concept that is only implied. */
+  readonly own: string | undefined;
+  /** By term: how much it counts. */
+  readonly weights: ReadonlyMap<string, number>;
+}
+
+/** A query is cut here: longer ones are texts, and cost more than they find. */
+const maxQuery = 1000;
+const maxTerms = 32;
+
+/** Two words of a query that a tool writes as one: `data source`, `datasource`. */
+const joinedWeight = 0.8;
+
+/** A query that asks a question slightly prefers tools that read. */
+const asks = /^\s*(?:which|what|who|how|where|is|are|does|show|see)\b/i;
+const reading: Concept = {
+  own: undefined,
+  weights: new Map([
+    ["get", 0.3],
+    ["list", 0.3],
+    ["read", 0.2],
+    ["search", 0.2],
+    ["retriev", 0.15],
+  ]),
+};
+
+/** The concepts of a query. */
+export function toConcepts(query: string): readonly Concept[] {
+  const words = wordsOf(query.slice(0, maxQuery)).slice(0, maxTerms);
+  const own = new Map<string, Map<string, number>>();
+  for (const word of words) {
+    const term = stemOf(word);
+    if (!own.has(term)) own.set(term, new Map([[term, 1]]));
+  }
+  for (const [term, weights] of own)
+    for (const [other, weight] of synonymsOf(term)) if (!own.has(other)) weights.set(other, weight);
+  for (const [at, word] of words.entries()) {
+    const next = words[at + 1];
+    if (next === undefined) break;
+    for (const each of [word, next]) own.get(stemOf(each))?.set(stemOf(word + next), joinedWeight);
+  }
+  const concepts = [...own].map(([term, weights]) => ({ own: term, weights }));
+  return asks.test(query) ? [...concepts, reading] : concepts;
 }

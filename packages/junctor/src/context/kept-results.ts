@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
 import { randomBytes } from "node:crypto";
-import { type Clock, systemClock } from "@junctor/core/async";
-import { keys, type KeysOf, assertKnownKeys } from "@junctor/core/options";
-import { ReadingTime } from "./reading-time.ts";
+import { type Clock, cpuMsSince, cpuTime, LeakyBuckets, systemClock } from "@junctor/core/async";
+import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
+import { withinTime } from "@junctor/core/schema";
 
 /** How much of long results is kept, and for how long. */
 export interface KeptResultsOptions {
@@ -124,4 +124,34 @@ function toBytes(text: string, maxBytes: number): Buffer {
   let end = maxBytes;
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
   return Buffer.from(bytes.subarray(0, end));
+}
+
+/** How long one reading may take. Nothing else is served meanwhile. */
+const maxReadingMs = 250;
+/** Each millisecond of CPU time is paid for with so many: a caller that never stops takes a fortieth of the process. */
+const price = 40;
+
+/** The time that callers take to read kept results. A caller that took too much of it has to wait. */
+class ReadingTime {
+  readonly #buckets: LeakyBuckets<string>;
+
+  constructor(clock: Clock) {
+    this.#buckets = new LeakyBuckets(clock, maxReadingMs * price);
+  }
+
+  /**
+   * Reads for an owner. Gives the milliseconds to wait, and reads nothing, where the owner's earlier readings are not paid for.
+   * Throws an `ExhaustedError` for a reading that takes too long.
+   */
+  run<T extends object>(owner: string, read: () => T): T | number {
+    const bucket = this.#buckets.of(owner);
+    const waitMs = bucket.charge(0);
+    if (waitMs > 0) return waitMs;
+    const begun = cpuTime();
+    try {
+      return withinTime(maxReadingMs, read);
+    } finally {
+      bucket.charge(cpuMsSince(begun) * price);
+    }
+  }
 }
