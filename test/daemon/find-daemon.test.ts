@@ -3,9 +3,13 @@ import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { findDaemon, type StartedDaemon } from "../../packages/junctor/src/attach/find-daemon.ts";
+import {
+  findDaemon,
+  openRunPlace,
+  type RunPlace,
+  type StartedDaemon,
+} from "../../packages/junctor/src/attach/find-daemon.ts";
 import { greetFront } from "../../packages/junctor/src/attach/hello.ts";
-import { openRunPlace, type RunPlace } from "../../packages/junctor/src/attach/run-folder.ts";
 
 /** The number of a process that has ended: numbers of processes are smaller. */
 const endedPid = 2 ** 22 + 1;

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { listRunPlaces, openRunPlace } from "../../packages/junctor/src/attach/run-folder.ts";
+import { listRunPlaces, openRunPlace } from "../../packages/junctor/src/attach/find-daemon.ts";
 
 let folder = "";
 beforeEach(() => {

@@ -15,7 +15,7 @@ import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { definitionOf, fromDefinition } from "../../packages/core/src/mcp/definition.ts";
 import type { Tool } from "../../packages/core/src/mcp/types.ts";
 import type { ServerConfig } from "../../packages/junctor/src/config/config.ts";
-import { createHide } from "../../packages/junctor/src/log/safe-log.ts";
+import { createHide } from "../../packages/junctor/src/log/log.ts";
 import { type ListMemory, openListMemory } from "../../packages/junctor/src/servers/list-memory.ts";
 import { toListed, toServerConfig } from "../support/fake-source.ts";
 

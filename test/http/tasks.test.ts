@@ -10,7 +10,7 @@ import {
   withMiddleware,
 } from "../../packages/core/src/provider/middleware.ts";
 import type { Provider } from "../../packages/core/src/provider/provider.ts";
-import { withBudget } from "../../packages/junctor/src/context/results/with-budget.ts";
+import { withBudget } from "../../packages/junctor/src/context/with-budget.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createMemoryTasks } from "../../packages/server/src/registry/memory-tasks.ts";

@@ -1,22 +1,29 @@
+import { createHash, randomBytes } from "node:crypto";
 import {
+  beginIdentity,
+  createGuardedFetch,
   type Credential,
   type CredentialEvent,
   credentialId,
+  finishIdentity,
   finishLogin,
+  type IdentityTerms,
   type LoginTerms,
+  type PendingIdentity,
   type PendingLogin,
   prepareLogin,
 } from "@junctor/client/internal";
 import type { Clock } from "@junctor/core/async";
+import { isLoopback } from "@junctor/core/channel";
 import { AuthorizationError } from "@junctor/core/errors";
 import type { Seal } from "@junctor/core/mcp";
 import type { Authenticate } from "@junctor/server";
-import type { PageAnswer, PageRequest, Pages } from "@junctor/server/internal";
-import { type GatewayConfig, hasCertificates, isOpen } from "../config/index.ts";
+import { type PageAnswer, type PageRequest, type Pages, toCaller } from "@junctor/server/internal";
+import { type GatewayConfig, hasCertificates, isOpen, type IssuerConfig } from "../config/index.ts";
 import { type Logins, toLoginTerms } from "../credentials/index.ts";
 import type { GatewayLog } from "../log/index.ts";
 import { logCredential } from "../upstream/index.ts";
-import { markup, toErrorPage, toFacts, toForm, toPage } from "./connect-html.ts";
+import { toOwner } from "./account.ts";
 import {
   callbackPath,
   connectPath,
@@ -27,20 +34,6 @@ import {
   type Ticket,
 } from "./links.ts";
 import type { PerCallerServer, PerCallerServers } from "./per-caller-servers.ts";
-import {
-  assertOwnForm,
-  type CallerProof,
-  cookiesOf,
-  createCallerProof,
-  digest,
-  newSecret,
-  PageRefusal,
-  proofOf,
-  type SignIn,
-  SignIns,
-  type StepOf,
-  toCookie,
-} from "./proof.ts";
 
 interface ConnectionsOptions {
   readonly links: Links;
@@ -55,7 +48,7 @@ interface ConnectionsOptions {
 }
 
 /** The pages on which callers connect their accounts. `revoke` ends the sign-ins and the accounts of a caller. */
-export interface Connections {
+interface Connections {
   readonly pages: Pages;
   revoke(caller: string | undefined): void;
 }
@@ -121,7 +114,7 @@ const over =
  * The pages on which a person connects an account of a caller. A link is no login: whoever opens it proves to be the caller, sees what will
  * happen and agrees, and only then is sent to the authorization server of the server.
  */
-export class ConnectPages implements Pages {
+class ConnectPages implements Pages {
   readonly #options: ConnectPagesOptions;
   readonly #links: Links;
   readonly #signIns: SignIns;
@@ -433,4 +426,315 @@ function toDocument({ links, servers, issuerNames }: DocumentOptions): PageAnswe
   };
   const headers = { "content-type": "application/json", "cache-control": "max-age=300" };
   return { status: 200, headers, body: JSON.stringify(document) };
+}
+
+/** Text that is written into a page as it is: made of parts that were escaped. */
+interface Markup {
+  readonly html: string;
+}
+
+const style =
+  "body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:3rem auto;padding:0 1rem;color:#1c1c1c;background:#fff}" +
+  "h1{font-size:1.4rem}dl{display:grid;grid-template-columns:max-content 1fr;gap:.3rem 1rem}dt{color:#555}dd{margin:0;" +
+  "overflow-wrap:anywhere}button{font:inherit;padding:.5rem 1.2rem}input{font:inherit;width:100%;box-sizing:border-box;padding:.4rem}" +
+  "@media(prefers-color-scheme:dark){body{color:#eee;background:#181818}dt{color:#aaa}a{color:#8bf}}";
+const styleHash = createHash("sha256").update(style).digest("base64");
+
+/** The page loads nothing and runs nothing, no other page frames it, and its forms go to this origin only. */
+const policy = [
+  "default-src 'none'",
+  `style-src 'sha256-${styleHash}'`,
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join("; ");
+
+const headers = {
+  "content-type": "text/html; charset=utf-8",
+  "content-security-policy": policy,
+  "x-frame-options": "DENY",
+  "x-content-type-options": "nosniff",
+  "cross-origin-opener-policy": "same-origin",
+  "cache-control": "no-store",
+} as const;
+
+interface PageParts {
+  readonly status?: number;
+  readonly title: string;
+  readonly body: Markup;
+  /** The value of `Set-Cookie`. */
+  readonly cookie?: string;
+  /** The URL that the page sends the browser to. */
+  readonly leadsTo?: string;
+  /** Whether it has a form. A browser names the origin of a form only where pages of this origin may know where it comes from. */
+  readonly hasForm?: boolean;
+}
+
+/** Escapes every value between the parts of a template. */
+function markup(parts: TemplateStringsArray, ...values: readonly (string | Markup)[]): Markup {
+  const text = values.map((value) => (typeof value === "string" ? escape(value) : value.html));
+  return { html: parts.map((part, index) => part + (text[index] ?? "")).join("") };
+}
+
+/** Facts as a list of terms. */
+function toFacts(facts: readonly (readonly [term: string, fact: string])[]): Markup {
+  const items = facts.map(([term, fact]) => markup`<dt>${term}</dt><dd>${fact}</dd>`.html);
+  return { html: `<dl>${items.join("")}</dl>` };
+}
+
+/** A form with one button. */
+function toForm(
+  action: string,
+  hidden: { readonly [name: string]: string },
+  button: string,
+  fields: Markup = { html: "" },
+): Markup {
+  const inputs = Object.entries(hidden).map(
+    ([name, value]) => markup`<input type="hidden" name="${name}" value="${value}">`.html,
+  );
+  return markup`<form method="post" action="${action}">${{ html: inputs.join("") }}${fields}<p><button>${button}</button></p></form>`;
+}
+
+function toPage({ status = 200, title, body, cookie, leadsTo, hasForm = false }: PageParts): PageAnswer {
+  const on =
+    leadsTo === undefined ? markup`` : markup`<meta http-equiv="refresh" content="0;url=${leadsTo}">`;
+  const page = markup`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title>${on}<style>${{ html: style }}</style></head><body><h1>${title}</h1>${body}</body></html>`;
+  return {
+    status,
+    headers: {
+      ...headers,
+      "referrer-policy": hasForm ? "same-origin" : "no-referrer",
+      ...(cookie === undefined ? {} : { "set-cookie": cookie }),
+    },
+    body: page.html,
+  };
+}
+
+/** A page that says what went wrong. */
+function toErrorPage(status: number, text: string): PageAnswer {
+  return toPage({ status, title: "The account was not connected", body: markup`<p>${text}</p>` });
+}
+
+function escape(text: string): string {
+  const shown = text.replaceAll(/[\p{Cc}\p{Cf}]/gu, " ");
+  return shown.replaceAll(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+}
+
+/** Why a page is not shown, in words for the person. */
+class PageRefusal extends Error {
+  override readonly name = "PageRefusal";
+  readonly status: number;
+
+  constructor(status: number, text: string) {
+    super(text);
+    this.status = status;
+  }
+}
+
+/** A page of another site can send a form here, but cannot claim to be of this one. */
+function assertOwnForm({ header }: PageRequest, origin: string): void {
+  const site = header("sec-fetch-site");
+  if (header("origin") !== origin || (site !== undefined && site !== "same-origin"))
+    throw new PageRefusal(403, "The form was not sent by the page of this gateway.");
+}
+
+const cookieName = "junctor-connect-";
+
+/** The cookie of one sign-in: for this host alone, unseen by scripts, and sent along when a sign-in leads back. */
+function toCookie({ nonce }: Ticket, { origin = "" }: Links, value: string): string {
+  const isSecure = origin.startsWith("https://");
+  const name = `${isSecure ? "__Host-" : ""}${cookieName}${nonce.slice(0, 8)}`;
+  const age = value === "" ? 0 : linkMs / 1000;
+  return `${name}=${value}; Path=/; Max-Age=${age}; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
+}
+
+/** Most cookies of sign-ins that are looked at. */
+const maxCookies = 16;
+
+/** The values of cookies of sign-ins. */
+function cookiesOf({ header }: PageRequest, { origin = "" }: Links): readonly string[] {
+  const prefix = `${origin.startsWith("https://") ? "__Host-" : ""}${cookieName}`;
+  const pairs = (header("cookie") ?? "").split(";").map((pair) => pair.trim());
+  const own = pairs.filter((pair) => pair.startsWith(prefix)).slice(0, maxCookies);
+  return own.map((pair) => pair.slice(pair.indexOf("=") + 1)).filter((value) => value !== "");
+}
+
+/** How far a person is that opened a link. Each step has a new cookie, so that one that was planted or seen before is of no use. */
+type SignInStep =
+  /** At the caller's issuer, which says who the person is. */
+  | { readonly kind: "proving"; readonly pending: PendingIdentity }
+  /** Proven to be the caller, and asked to agree. `word` comes back with the form. */
+  | { readonly kind: "agreeing"; readonly pending: PendingLogin; readonly word: string }
+  /** At the authorization server of the server. */
+  | { readonly kind: "leaving"; readonly pending: PendingLogin };
+
+/** A link that one browser opened. */
+interface SignIn<Step extends SignInStep = SignInStep> {
+  readonly ticket: Ticket;
+  /** The link again, as it is written in an address. */
+  readonly token: string;
+  readonly step: Step;
+}
+
+/** A step, by its name. */
+type StepOf<Kind extends SignInStep["kind"]> = SignInStep & { readonly kind: Kind };
+
+interface KeptSignIn extends SignIn {
+  readonly cookie: string;
+  readonly endsAt: number;
+}
+
+/** Most sign-ins at the same time, of all callers and of one. */
+const maxSignIns = 256;
+const maxEach = 8;
+
+/** The sign-ins that are underway, each bound to the cookie of its browser. */
+class SignIns {
+  readonly #clock: Clock;
+  /** By the hash of the cookie, in the order of their beginning. */
+  readonly #signIns = new Map<string, KeptSignIn>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Begins the next step of a sign-in, and gives the value of its cookie. */
+  begin(signIn: SignIn): string {
+    this.#sweep();
+    const own = [...this.#signIns.values()].filter(({ ticket: { owner } }) => owner === signIn.ticket.owner);
+    const [oldest] =
+      own.length >= maxEach ? own : this.#signIns.size >= maxSignIns ? this.#signIns.values() : [];
+    if (oldest !== undefined) this.#signIns.delete(oldest.cookie);
+    const value = newSecret();
+    const cookie = digest(value);
+    this.#signIns.set(cookie, { ...signIn, cookie, endsAt: this.#clock.now() + linkMs });
+    return value;
+  }
+
+  /** Ends a step of the sign-in of a browser: each is used once. Undefined where the browser is in no such step. */
+  take<Kind extends SignInStep["kind"]>(
+    kind: Kind,
+    cookie: string | undefined,
+    isIt: (signIn: SignIn<StepOf<Kind>>) => boolean,
+  ): SignIn<StepOf<Kind>> | undefined {
+    this.#sweep();
+    const signIn = cookie === undefined ? undefined : this.#signIns.get(digest(cookie));
+    if (signIn?.step.kind !== kind) return undefined;
+    const found = signIn as KeptSignIn & SignIn<StepOf<Kind>>;
+    if (!isIt(found)) return undefined;
+    this.#signIns.delete(signIn.cookie);
+    return found;
+  }
+
+  /** Ends the sign-in whose browser was sent to another site with this state. Returns its ticket, if there is one. */
+  drop(state: string | null): Ticket | undefined {
+    for (const signIn of this.#signIns.values()) {
+      if (signIn.step.kind === "agreeing" || signIn.step.pending.state !== state) continue;
+      this.#signIns.delete(signIn.cookie);
+      return signIn.ticket;
+    }
+    return undefined;
+  }
+
+  /** A caller was revoked: its sign-ins end. */
+  revoke(caller: string | undefined): void {
+    for (const { ticket, cookie } of this.#signIns.values())
+      if (ticket.caller === caller) this.#signIns.delete(cookie);
+  }
+
+  #sweep(): void {
+    const now = this.#clock.now();
+    for (const { cookie, endsAt } of this.#signIns.values()) {
+      if (endsAt > now) return;
+      this.#signIns.delete(cookie);
+    }
+  }
+}
+
+/** A value that cannot be guessed. */
+function newSecret(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+function digest(value: string): string {
+  return createHash("sha256").update(value).digest("base64url");
+}
+
+/** How the visitor of a link proves to be its caller: as the caller proves who it is to the gateway. */
+type ProofKind = "machine" | "key" | "certificate" | "issuer";
+
+function proofOf({ caller, issuer }: Ticket): ProofKind {
+  if (caller === undefined) return "machine";
+  if (caller.startsWith("cert:")) return "certificate";
+  return issuer === undefined ? "key" : "issuer";
+}
+
+interface CallerProofOptions {
+  readonly links: Links;
+  readonly logins: Logins;
+  readonly clock: Clock;
+  /** Tells callers by their keys and certificates; refuses those that were revoked. */
+  readonly admit: Authenticate;
+  readonly issuers: () => readonly IssuerConfig[];
+}
+
+/** Finds out whether proof are the callers that links were made for. */
+interface CallerProof {
+  /** Whether the visitor of this request is the caller, where the request itself can prove that. */
+  isCaller(ticket: Ticket, request: PageRequest): Promise<boolean>;
+  /** Begins to ask the caller's issuer who the visitor is. */
+  beginIdentity(ticket: Ticket): Promise<PendingIdentity>;
+  /** Whether the issuer named the caller. Rejects with an `AuthorizationError`. */
+  isNamed(ticket: Ticket, pending: PendingIdentity, callback: URL): Promise<boolean>;
+}
+
+function createCallerProof(options: CallerProofOptions): CallerProof {
+  const { links, logins, clock, admit, issuers } = options;
+  const termsFor = ({ issuer: url }: Ticket): IdentityTerms => {
+    const known = issuers().find(({ issuer }) => issuer === url);
+    const { origin } = links;
+    if (known === undefined || origin === undefined)
+      throw new AuthorizationError("metadata", url ?? "", "it is no issuer of this gateway any more");
+    const server = new URL(known.issuer);
+    const redirectUrl = `${origin}${identityPath}${known.name}`;
+    return {
+      issuer: known.issuer,
+      server,
+      store: logins.store,
+      clock,
+      fetch: createGuardedFetch({ server, clock }),
+      client: {
+        ...known.login,
+        ...links.document,
+        redirectUrl,
+        clientName: "Junctor",
+        applicationType: links.isLocal ? "native" : "web",
+      },
+    };
+  };
+  return {
+    isCaller: async (ticket, request) => {
+      const { caller, owner } = ticket;
+      const { header, form, certificate, remoteAddress } = request;
+      if (caller === undefined) return links.isLocal && isOfThisMachine(request);
+      const key = proofOf(ticket) === "key" ? (form.get("key")?.trim() ?? "") : undefined;
+      const shown = (name: string): string | undefined =>
+        name !== "authorization" ? header(name) : key === undefined ? undefined : `Bearer ${key}`;
+      const found = toCaller(
+        await admit(shown, { path: "/mcp", remoteAddress, ...(key === undefined ? { certificate } : {}) }),
+      );
+      return found !== undefined && toOwner({ caller: found.name, identity: found }) === owner;
+    },
+    beginIdentity: (ticket) => beginIdentity(termsFor(ticket)),
+    isNamed: async (ticket, pending, callback) =>
+      (await finishIdentity(pending, callback, termsFor(ticket))) === ticket.subject,
+  };
+}
+
+/** A program between the visitor and us would make every visitor one of this machine. */
+const signsOfProxies = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
+
+function isOfThisMachine({ remoteAddress = "", header }: PageRequest): boolean {
+  const isNear = isLoopback(remoteAddress.replace(/^::ffff:/, ""));
+  return isNear && signsOfProxies.every((name) => header(name) === undefined);
 }

@@ -1,5 +1,5 @@
-export { toOwnerName } from "./accounts.ts";
-export { type Connections, createConnections, isProvable } from "./connect-pages.ts";
+export { toOwnerName } from "./account.ts";
+export { createConnections, isProvable } from "./connect-pages.ts";
 export { Links, type LinksOptions, signInAt } from "./links.ts";
 export { PerCallerServers } from "./per-caller-servers.ts";
 export { wasAskedToConnect } from "./require-account.ts";

@@ -19,8 +19,7 @@ import {
   type Upstream,
   type UpstreamEvent,
 } from "../upstream/index.ts";
-import { Account } from "./account.ts";
-import { Accounts } from "./accounts.ts";
+import { Account, Accounts } from "./account.ts";
 import type { Links } from "./links.ts";
 import { createAccountGuard, createAccountProvider } from "./require-account.ts";
 

@@ -23,8 +23,7 @@ import { connectTool } from "../catalog/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import { junctor } from "../invocation/index.ts";
 import { offersAll, type Upstream } from "../upstream/index.ts";
-import type { Account } from "./account.ts";
-import type { Accounts } from "./accounts.ts";
+import type { Account, Accounts } from "./account.ts";
 import type { Links } from "./links.ts";
 
 interface AccountGuardOptions {
@@ -51,7 +50,7 @@ interface Need {
 }
 
 /** Lets requests to one server through when their callers have connected an account, and has those connect that have not. */
-export interface AccountGuard {
+interface AccountGuard {
   /** Work that may ask its caller something. Nothing is sent before the account is connected. */
   ask<T>(context: CallContext, round: Round | undefined, work: OwnWork<T>): Promise<T | InputRequired>;
   /** Work that cannot ask. Rejects with an `UpstreamError` while the account is not connected. */

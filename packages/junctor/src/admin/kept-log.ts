@@ -7,7 +7,7 @@ export interface LeveledLog extends GatewayLog {
   level: string;
 }
 
-export const logLevels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
+const logLevels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
 const ranks: { readonly [level: string]: number } = Object.fromEntries(
   logLevels.map((level, rank) => [level, rank]),
 );

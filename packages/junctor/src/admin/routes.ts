@@ -6,8 +6,8 @@ import type { AdminSource } from "./admin-source.ts";
 import * as answers from "./answers.ts";
 import type { AdminLogLine } from "./answers.ts";
 import { type EventHub, eventKinds } from "./event-hub.ts";
-import { gatewayMetrics } from "./process-metrics.ts";
 import {
+  gatewayMetrics,
   reportCall,
   reportCallers,
   reportCalls,

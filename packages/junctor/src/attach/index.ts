@@ -3,16 +3,14 @@ export {
   compareBuilds,
   findDaemon,
   forgetStart,
-  joinDaemon,
-  type StartedDaemon,
-} from "./find-daemon.ts";
-export { runFront } from "./front.ts";
-export { type ControlRequest, type GreetedFront, greetFront, type Introduction } from "./hello.ts";
-export {
   homeFolder,
+  joinDaemon,
   listRunPlaces,
   openRunPlace,
   placeHash,
   type RunPlace,
+  type StartedDaemon,
   userConfig,
-} from "./run-folder.ts";
+} from "./find-daemon.ts";
+export { runFront } from "./front.ts";
+export { type ControlRequest, type GreetedFront, greetFront, type Introduction } from "./hello.ts";

@@ -1,8 +1,15 @@
 import { Buffer } from "node:buffer";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
-import { type ChainLink, hashAfter, hashOf, noHash, readLine } from "./chain.ts";
-import { findOldFiles, type Torn } from "./chained-log.ts";
+import {
+  type ChainLink,
+  findOldFiles,
+  hashAfter,
+  hashOf,
+  noHash,
+  readLine,
+  type Torn,
+} from "./chained-log.ts";
 
 /** Where a log is not as it was written. */
 interface AuditFault {

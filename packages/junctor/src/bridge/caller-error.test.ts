@@ -3,7 +3,7 @@ import { RpcError, ToolError, UpstreamError } from "../../../core/src/errors/ind
 import { extensionIds } from "../../../core/src/mcp/extension.ts";
 import type { Revision } from "../../../core/src/mcp/revision.ts";
 import type { ClientCapabilities } from "../../../core/src/mcp/types.ts";
-import { toCallerError } from "./caller-error.ts";
+import { toCallerError } from "./parking.ts";
 
 const ui = { [extensionIds.ui]: {} };
 const tasks = { [extensionIds.tasks]: {} };

@@ -1,10 +1,17 @@
-export { abandonedCall, abandonedTask, notParked, toCallerError, toPageQuestions } from "./caller-error.ts";
-export { isParkedState, type ParkedCallStatus, Parking, type ParkingOptions } from "./parking.ts";
 export {
+  abandonedCall,
+  abandonedTask,
   arrived,
   followedAt,
   type FollowedState,
   isFollowedState,
+  isParkedState,
+  notParked,
+  type ParkedCallStatus,
+  Parking,
+  type ParkingOptions,
+  toCallerError,
+  toPageQuestions,
   unwrapState,
   wrapState,
-} from "./wrapped-state.ts";
+} from "./parking.ts";

@@ -2,8 +2,7 @@ import { expect, test } from "vitest";
 import { RpcError, ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { ClientCapabilities } from "../../../core/src/mcp/types.ts";
-import { toPageQuestions } from "./caller-error.ts";
-import { unwrapState } from "./wrapped-state.ts";
+import { toPageQuestions, unwrapState } from "./parking.ts";
 
 const canVisit = { elicitation: { url: {} } };
 const refused = (elicitations: unknown): RpcError =>

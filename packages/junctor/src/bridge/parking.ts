@@ -1,17 +1,24 @@
 import { randomBytes } from "node:crypto";
 import { type Clock, createDeferred, type Deferred, Quota, sleep, waitFor } from "@junctor/core/async";
-import { RpcError, ToolError } from "@junctor/core/errors";
+import { rpcCodes, RpcError, ToolError, UpstreamError } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
 import {
+  askVisits,
   type ClientCapabilities,
   closedForm,
+  declaredExtension,
   isAcceptable,
+  isAtLeast,
+  isLegacyRevision,
   lacking,
   missingAfter,
+  missingCapability,
   notOffered,
+  pagesOf,
   type Question,
   type Questions,
   toModernQuestion,
+  toRelayable,
   unanswered,
 } from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
@@ -24,7 +31,6 @@ import {
   type Round,
   withContext,
 } from "@junctor/core/provider";
-import { abandonedCall, notParked } from "./caller-error.ts";
 
 /** How a call that was parked ended. */
 type End =
@@ -32,7 +38,7 @@ type End =
   | { readonly kind: "failed"; readonly error: unknown };
 
 /** Makes the call that may have to be parked. */
-export type Invoke = (context: CallContext) => Promise<Outcome>;
+type Invoke = (context: CallContext) => Promise<Outcome>;
 
 interface ParkedCallOptions {
   readonly clock: Clock;
@@ -482,4 +488,184 @@ export class Parking {
     for (const parked of away)
       this.#calls.keep(parked, Math.max(0, parked.leftAt + this.#ttlMs(server) - now));
   }
+}
+
+/**
+ * A server's error in words its caller's revision has: each of these codes means something to one era only. The others are
+ * the same for all.
+ */
+export function toCallerError(
+  error: unknown,
+  caller: Pick<CallContext, "revision" | "capabilities">,
+  server: string,
+): unknown {
+  if (!(error instanceof RpcError)) return error;
+  if (error.rpcCode === rpcCodes["rpc.missing_capability"]) return toMissing(error, caller, server);
+  const { revision, capabilities } = caller;
+  const pages = pagesOf(error);
+  if (pages === undefined) return error;
+  if (isLegacyRevision(revision)) {
+    if (!isAtLeast(revision, "2025-11-25"))
+      return new ToolError(
+        `${server} does this only after the user has visited a page, which the client cannot show.`,
+      );
+    if (askVisits(pages) !== undefined) return error;
+  } else if (capabilities.elicitation?.url === undefined)
+    return missingCapability({ elicitation: { url: {} } });
+  const text = `${server} wants the user to visit a page, and gives no http or https address.`;
+  return new UpstreamError("failed", text, { server, delivery: "answered", cause: error });
+}
+
+/** A server's error about missing capabilities, without those that the caller has declared. */
+function toMissing(
+  error: RpcError,
+  { revision, capabilities }: Pick<CallContext, "revision" | "capabilities">,
+  server: string,
+): Error {
+  const { requiredCapabilities } = (error.data ?? {}) as { readonly requiredCapabilities?: unknown };
+  const { extensions, ...asked } = isMap(requiredCapabilities) ? requiredCapabilities : {};
+  const declared = toRelayable(capabilities, revision).capabilities;
+  const wanted = isMap(extensions) ? extensions : {};
+  const ids = Object.keys(wanted).filter((id) => declaredExtension(capabilities, id) === undefined);
+  const lacks = {
+    ...without(asked, declared),
+    ...(ids.length === 0 ? {} : { extensions: Object.fromEntries(ids.map((id) => [id, wanted[id]])) }),
+  };
+  const names = [...Object.keys(lacks).filter((name) => name !== "extensions"), ...ids];
+  const isUnclear = Object.keys(asked).length === 0 && Object.keys(wanted).length === 0;
+  if (names.length === 0 && !isUnclear) {
+    const needs = [...Object.keys(asked), ...Object.keys(wanted)].join(" and ");
+    const text = `${server} wants ${needs}, which the caller declared and the gateway does not pass on to it. The call was not carried out.`;
+    return new UpstreamError("failed", text, { server, delivery: "answered", cause: error });
+  }
+  const needs = isUnclear ? "something of its user" : names.join(" and ");
+  if (isLegacyRevision(revision))
+    return new ToolError(`This needs ${needs}, which the client does not offer.`, { cause: error });
+  const isWhole = names.length === Object.keys(asked).length + Object.keys(wanted).length;
+  if (isUnclear || isWhole) return error;
+  return missingCapability(lacks as ClientCapabilities);
+}
+
+type Members = { readonly [name: string]: unknown };
+
+function isMap(value: unknown): value is Members {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The members that a map of capabilities does not have. */
+function without(wanted: Members, declared: object): Members {
+  const rest = Object.entries(wanted).flatMap(([name, more]): (readonly [string, unknown])[] => {
+    const own = (declared as Members)[name];
+    if (!isMap(own)) return [[name, more]];
+    const inner = isMap(more) ? without(more, own) : {};
+    return Object.keys(inner).length === 0 ? [] : [[name, inner]];
+  });
+  return Object.fromEntries(rest);
+}
+
+/**
+ * A legacy server's refusal to act before the user has visited some pages, as questions to a modern caller. The server
+ * has done nothing, so the retry makes the request anew.
+ */
+export function toPageQuestions(
+  error: unknown,
+  capabilities: ClientCapabilities,
+  server: string,
+): InputRequired | undefined {
+  const asks = capabilities.elicitation?.url === undefined ? undefined : askVisits(pagesOf(error) ?? []);
+  return asks && wrapState({ kind: "input_required", asks, state: again }, server);
+}
+
+/**
+ * The answer to a caller that comes back to a parked call that is no longer there. The server had begun to work on it, and
+ * how far it came is unknown.
+ */
+export function abandonedCall(server: string, why: string): UpstreamError {
+  const text =
+    `The call that waited for these answers is gone: ${why}. ${server} had begun to work on it, and whether it carried it ` +
+    "out is unknown. The call was not made again: make the request anew, without requestState, if it may be carried out twice.";
+  return new UpstreamError("abandoned", text, { server, delivery: "outcome_unknown" });
+}
+
+/** The answer to a caller that asks for a task of a replica that is gone. */
+export function abandonedTask(server: string): UpstreamError {
+  const text =
+    `The replica of the gateway that had this task has ended. ${server} had begun to work on it, and it is unknown whether it ` +
+    "finished. Call the tool again if it is safe to run it twice.";
+  return new UpstreamError("abandoned", text, { server, delivery: "outcome_unknown" });
+}
+
+/** Why a call is not in the table, as far as that can be known. */
+export const notParked =
+  "its caller came back too late, or the gateway or the server was restarted meanwhile";
+
+/** The state of a modern server behind the gateway, with the name of that server. Our own server seals it before it leaves. */
+interface WrappedState {
+  readonly via: string;
+  readonly state?: unknown;
+}
+
+/**
+ * Puts the name of its server around a state. All callers look like one to a server behind the gateway, so its own seal
+ * cannot tell them apart. Our seal binds the state to the caller, and the name to the server.
+ */
+export function wrapState(outcome: InputRequired, server: string): InputRequired {
+  const { state } = outcome;
+  const wrapped: WrappedState = { via: server, ...(state === undefined ? {} : { state }) };
+  return { ...outcome, state: wrapped, keepsAnswers: false };
+}
+
+/**
+ * The state as its server gave it; undefined when the request is to be made anew. Throws when it is another server's, and
+ * when the user does not want what the request needs.
+ */
+export function unwrapState(round: Round, server: string): Round | undefined {
+  const { via, state } = (round.state ?? {}) as Partial<WrappedState>;
+  if (round.state !== undefined && via !== server)
+    throw new RpcError("rpc.invalid_params", "Invalid params: requestState belongs to another server");
+  if (!isAgain(state)) return { ...round, state };
+  // Made anew, it would be refused again, and the user asked again, without end.
+  if (Object.values(round.answers).some(isRefusal))
+    throw new ToolError(
+      `${server} does this only after the user has visited a page, and the user does not want to.`,
+    );
+  return undefined;
+}
+
+function isRefusal(answer: RawJson): boolean {
+  const action = answer.kind === "object" ? answer.at("action")?.value : undefined;
+  return action === "decline" || action === "cancel";
+}
+
+/** The state of a request that is to be made anew, because the server refused it before it did anything. */
+const again = { again: true } as const;
+
+/** A server's own state is a string. */
+function isAgain(state: unknown): boolean {
+  return typeof state === "object" && state !== null && "again" in state;
+}
+
+/** What the questions of a task that is followed leave with its caller, inside the seal. */
+export interface FollowedState {
+  readonly followed: string;
+  /** The keys of questions that were answered. */
+  readonly answered: readonly string[];
+  /** The replica where the process of the task is, where there are several. */
+  readonly at?: string | undefined;
+}
+
+export function isFollowedState(state: unknown): state is FollowedState {
+  return typeof state === "object" && state !== null && typeof (state as FollowedState).followed === "string";
+}
+
+/** The replica where the task of a wrapped state is followed, if the state names one. */
+export function followedAt(wrapped: unknown): string | undefined {
+  const { state } = (wrapped ?? {}) as Partial<WrappedState>;
+  return isFollowedState(state) ? state.at : undefined;
+}
+
+/** A resumption at the replica that its state names: it must not be passed on once more. */
+export function arrived(round: Round): Round {
+  const { via, state } = round.state as WrappedState;
+  return { ...round, state: { via, state: { ...(state as FollowedState), at: undefined } } };
 }

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { InputRequired } from "../../../core/src/provider/provider.ts";
-import { isParkedState } from "./parking.ts";
-import { unwrapState, wrapState } from "./wrapped-state.ts";
+import { isParkedState, unwrapState, wrapState } from "./parking.ts";
 
 const asked = (state?: unknown): InputRequired => ({
   kind: "input_required",

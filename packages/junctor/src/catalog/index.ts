@@ -1,4 +1,3 @@
-export { withOwnNames } from "./own-names.ts";
 export {
   connectTool,
   createReservations,
@@ -8,4 +7,5 @@ export {
   toPublicName,
   toToolName,
   withConnectName,
+  withOwnNames,
 } from "./server-names.ts";

@@ -10,8 +10,7 @@ export {
   toRemoteTaskId,
 } from "./placement.ts";
 export { createMemoryClusterStore } from "./memory-store.ts";
-export { connectRedisStore } from "./redis-store.ts";
-export { parseStoreUrl } from "./redis-connection.ts";
+export { connectRedisStore, parseStoreUrl } from "./redis-store.ts";
 export { shareRevocations } from "./revocations.ts";
 export { createSharedRateLimit, type SharedRate, type TokenSource } from "./shared-rate-limit.ts";
 export type { ClusterStore } from "./store.ts";

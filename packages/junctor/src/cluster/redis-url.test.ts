@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { describeEngine, parseStoreUrl } from "./redis-connection.ts";
+import { describeEngine, parseStoreUrl } from "./redis-store.ts";
 
 test.each([
   ["redis://10.0.0.5", { host: "10.0.0.5", port: 6379, tls: false }, 0],

@@ -4,7 +4,6 @@ import { isLoopback } from "@junctor/core/channel";
 import { defined } from "@junctor/core/options";
 import { readResultName, surfaceNames } from "../context/index.ts";
 import { usualAlgorithms } from "../tokens/index.ts";
-import { narrowAllow, narrowDeny, narrowRows } from "./narrow.ts";
 import {
   allowed,
   as,
@@ -18,6 +17,9 @@ import {
   isText,
   list,
   named,
+  narrowAllow,
+  narrowDeny,
+  narrowRows,
   number,
   object,
   type Of,

@@ -2,12 +2,10 @@ import { isDeepStrictEqual } from "node:util";
 import { describeCommand } from "@junctor/client/internal";
 import { junctor } from "../invocation/index.ts";
 import { allSecrets, createHide, hideInData, joinSecrets } from "../log/index.ts";
-import { isOpen } from "./config-access.ts";
-import type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
+import { type DisabledServer, type GatewayConfig, isOpen, type ServerConfig } from "./config.ts";
 import { launchRows, outlineOf } from "./entry-rows.ts";
 import { gatewayRows } from "./gateway-rows.ts";
-import { narrowRows } from "./narrow.ts";
-import type { Effect, Rows } from "./rows.ts";
+import { type Effect, narrowRows, type Rows } from "./rows.ts";
 import { serverRows } from "./server-rows.ts";
 import { joinPath } from "./value-readers.ts";
 

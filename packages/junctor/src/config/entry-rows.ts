@@ -2,13 +2,13 @@ import { resolve } from "node:path";
 import { defined, nearest } from "@junctor/core/options";
 import { readEnvFile } from "./env-file.ts";
 import type { Unset } from "./findings.ts";
-import { narrowNames } from "./narrow.ts";
 import {
   anyText,
   as,
   flag,
   type JsonSchema,
   list,
+  narrowNames,
   restarts,
   row,
   type Rows,

@@ -20,7 +20,6 @@ import {
   toHash,
 } from "./access-rows.ts";
 import { headers } from "./entry-rows.ts";
-import { narrowRows } from "./narrow.ts";
 import {
   as,
   asked,
@@ -36,6 +35,7 @@ import {
   isText,
   list,
   ms,
+  narrowRows,
   number,
   object,
   type Of,

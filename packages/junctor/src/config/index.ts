@@ -1,15 +1,17 @@
 export { type AccessRule, type IssuerConfig, type KeyConfig, type ProfileConfig } from "./access-rows.ts";
 export { listLaunches } from "./as-written.ts";
 export {
+  type DisabledServer,
+  type GatewayConfig,
   hasCertificates,
   isOpen,
   losesMounts,
   placementOf,
   proofInOrOut,
+  type ServerConfig,
   toCredentials,
-} from "./config-access.ts";
-export { parseConfigFile, readConfigText, readSmallFile, sourceOfFiles } from "./config-file.ts";
-export type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
+} from "./config.ts";
+export { parseConfigFile, readConfigText, readSmallFile, sourceOfFiles, watchConfig } from "./config-file.ts";
 export { listForNextStart, toAgreedPart, toProcessKey, toUpstreamKey } from "./edits.ts";
 export { isSource, mayWantOAuth, type ServerLaunch, type SourceLaunch } from "./entry-rows.ts";
 export { createFindings } from "./findings.ts";
@@ -17,8 +19,7 @@ export { isAnyAddress, type LockConfig, toRedaction, type TracesConfig } from ".
 export { type JsonMember, type JsonNode, parseJsoncNode } from "./jsonc.ts";
 export { readKeychain, writeKeychain } from "./keychain.ts";
 export { listSettings, type Setting } from "./origins.ts";
-export { parseConfig, parseConfigValue } from "./parse-config.ts";
-export { findSamePrefixes, toPrefix } from "./prefix.ts";
+export { findSamePrefixes, parseConfig, parseConfigValue, toPrefix } from "./parse-config.ts";
 export { toTarget } from "./sandbox.ts";
 export { createConfigSchema } from "./schema.ts";
 export { type OAuthConfig, type ToolRule } from "./server-rows.ts";
@@ -32,5 +33,4 @@ export {
   writePrivateFileAsync,
 } from "./user-files.ts";
 export { joinPath } from "./value-readers.ts";
-export { watchConfig } from "./watch-config.ts";
 export type { ConfigIssue } from "@junctor/core/errors";

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../../core/src/errors/index.ts";
-import { placementOf } from "./config-access.ts";
-import type { GatewayConfig } from "./config.ts";
+import { type GatewayConfig, placementOf } from "./config.ts";
 import type { ServerLaunch } from "./entry-rows.ts";
 import { parseConfig, parseConfigValue } from "./parse-config.ts";
 

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
 import type { Separator } from "../../../core/src/compose/namespace.ts";
-import { findSamePrefixes, isPrefix, toPrefix } from "./prefix.ts";
+import { findSamePrefixes, isPrefix, toPrefix } from "./parse-config.ts";
 
 const separators: readonly Separator[] = ["__", "_", "-", ".", "/"];
 

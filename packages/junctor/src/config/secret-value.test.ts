@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { secrecyOf } from "./secret-value.ts";
+import { secrecyOf } from "./findings.ts";
 
 const random = "9f8e7d6c5b4a39281706";
 

@@ -2,7 +2,6 @@ import { resolve, sep } from "node:path";
 import { extensionIds, methods } from "@junctor/core/mcp";
 import { suggest } from "@junctor/core/options";
 import type { ServerLaunch } from "./entry-rows.ts";
-import { narrowAllow, narrowDeny, narrowOn } from "./narrow.ts";
 import {
   allowed,
   anyText,
@@ -18,6 +17,9 @@ import {
   isFlag,
   list,
   ms,
+  narrowAllow,
+  narrowDeny,
+  narrowOn,
   number,
   object,
   type Of,

@@ -4,7 +4,7 @@ import { createDeferred } from "../../../core/src/async/deferred.ts";
 import { NotFoundError } from "../../../core/src/errors/index.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import type { Change, Notice, Provider } from "../../../core/src/provider/provider.ts";
-import { createLatest } from "./latest.ts";
+import { createLatest } from "./entrances.ts";
 
 const uri = "note:a";
 const target = { part: "resources", name: uri, ref: undefined } as const;

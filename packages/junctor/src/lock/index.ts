@@ -7,5 +7,12 @@ export {
   toCanonicalJson,
   writeLock,
 } from "./lock-file.ts";
-export { createPinnedJson, nameOf, openPins, type PinnedJson, type Pins, type Unapproved } from "./pins.ts";
-export { withPreparedLists } from "./prepared-lists.ts";
+export {
+  createPinnedJson,
+  nameOf,
+  openPins,
+  type PinnedJson,
+  type Pins,
+  type Unapproved,
+  withPreparedLists,
+} from "./pins.ts";

@@ -1,13 +1,14 @@
+import type { Client, ConnectOptions } from "@junctor/client";
 import type { MemberLists } from "@junctor/core/compose";
-import { ConfigError } from "@junctor/core/errors";
+import { ConfigError, UriTemplateError } from "@junctor/core/errors";
 import { type ListPart, toListFault } from "@junctor/core/fit";
 import { RawJson } from "@junctor/core/json";
-import { definitionOf, fromDefinition } from "@junctor/core/mcp";
+import { definitionOf, fromDefinition, parseUriTemplate } from "@junctor/core/mcp";
+import { foldCase, spellingsOf } from "@junctor/core/provider";
 import type { LockConfig } from "../config/index.ts";
 import { junctor } from "../invocation/index.ts";
 import { type GatewayLog, hideEverywhere } from "../log/index.ts";
 import { digestOf, type Lock, type LockPart, readLock, toCanonicalJson } from "./lock-file.ts";
-import { createWithholds } from "./withheld-uris.ts";
 
 /** A thing of a server whose definition is not the one in the lock. */
 export interface Unapproved {
@@ -270,4 +271,80 @@ function toDigests(lock: Lock): Digests {
       new Map(Array.from(approved, ([part, things]) => [part, toEntries(things)])),
     ]),
   );
+}
+
+/** Where a server has more templates that are held back, every URI that is not approved itself is held back. */
+const maxTemplates = 100;
+
+/** Tells URIs that are held back, or fit a template that is, in any spelling and any case. */
+export function createWithholds(
+  { resources, templates }: MemberLists,
+  held: readonly string[],
+): NonNullable<MemberLists["withholds"]> {
+  const approved = new Set([
+    ...resources.map(({ uri }) => uri),
+    ...templates.map(({ uriTemplate }) => uriTemplate),
+  ]);
+  let spelled: ReadonlySet<string> | undefined;
+  const heldTemplates = held.flatMap(toTemplate);
+  const foldedTemplates = held.map(foldCase).flatMap(toTemplate);
+  return (uri) => {
+    if (approved.has(uri)) return false;
+    if (heldTemplates.length > maxTemplates) return true;
+    const spellings = spellingsOf(uri);
+    const known = (spelled ??= new Set(held.flatMap(spellingsOf).map(foldCase)));
+    return spellings.some((spelling) => {
+      const folded = foldCase(spelling);
+      return (
+        known.has(folded) ||
+        heldTemplates.some(({ match }) => match(spelling) !== undefined) ||
+        foldedTemplates.some(({ match }) => match(folded) !== undefined)
+      );
+    });
+  };
+}
+
+/** A URI without variables is in the set of spellings already. */
+function toTemplate(text: string): readonly ReturnType<typeof parseUriTemplate>[] {
+  if (!text.includes("{")) return [];
+  try {
+    return [parseUriTemplate(text)];
+  } catch (error) {
+    if (error instanceof UriTemplateError) return [];
+    throw error;
+  }
+}
+
+type Open = (options: ConnectOptions) => Promise<Client>;
+
+/** Opens clients whose lists are compared with the lock when they come, before they are known to the gateway. */
+export function withPreparedLists(server: string, open: Open, pins: () => Pins | undefined): Open {
+  return async (options) => {
+    const client = await open(options);
+    if (pins() === undefined) return client;
+    const prepared: Pick<Client, "listTools" | "listPrompts" | "listResources" | "listResourceTemplates"> = {
+      listTools: async (...given) => {
+        const items = await client.listTools(...given);
+        await pins()?.prepare(server, "tools", items);
+        return items;
+      },
+      listPrompts: async () => {
+        const items = await client.listPrompts();
+        await pins()?.prepare(server, "prompts", items);
+        return items;
+      },
+      listResources: async () => {
+        const items = await client.listResources();
+        await pins()?.prepare(server, "resources", items);
+        return items;
+      },
+      listResourceTemplates: async () => {
+        const items = await client.listResourceTemplates();
+        await pins()?.prepare(server, "templates", items);
+        return items;
+      },
+    };
+    // Everything else is the client's own, its getters included.
+    return Object.setPrototypeOf(prepared, client) as Client;
+  };
 }

@@ -6,8 +6,7 @@ import { emptyListing } from "../../../core/src/provider/listing.ts";
 import { createOperation } from "../../../core/src/provider/operation.ts";
 import type { Operation, Provider } from "../../../core/src/provider/provider.ts";
 import { createServer } from "../../../server/src/wire/server.ts";
-import type { Pins } from "./pins.ts";
-import { withPreparedLists } from "./prepared-lists.ts";
+import { type Pins, withPreparedLists } from "./pins.ts";
 
 test("calls of a server with a lock keep the members that we do not know", async () => {
   const called: Operation[] = [];

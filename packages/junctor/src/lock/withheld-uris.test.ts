@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createWithholds } from "./withheld-uris.ts";
+import { createWithholds } from "./pins.ts";
 
 test("what is held back is held back in every spelling and every case, and what is approved is not", () => {
   const approved = [{ uri: "file:///Open", name: "open" }];

@@ -1,8 +1,10 @@
-export { type GatewayLog, type GatewayLogLevel, silentLog } from "./log.ts";
 export {
   allSecrets,
   createHide,
   createSafeLog,
+  createStderrLog,
+  type GatewayLog,
+  type GatewayLogLevel,
   hideEverywhere,
   hideInData,
   type HideSecrets,
@@ -11,5 +13,7 @@ export {
   joinSecrets,
   secretMark,
   secretsAt,
-} from "./safe-log.ts";
-export { createStderrLog, ServerWords, type Words } from "./server-output.ts";
+  ServerWords,
+  silentLog,
+  type Words,
+} from "./log.ts";

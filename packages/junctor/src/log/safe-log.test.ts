@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { GatewayLog } from "./log.ts";
-import { createHide, createSafeLog, joinSecrets } from "./safe-log.ts";
+import { createHide, createSafeLog, type GatewayLog, joinSecrets } from "./log.ts";
 
 test("a safe log says a secret neither as text, nor as a key, nor as a number", () => {
   const lines: (readonly [object, string])[] = [];

@@ -1,7 +1,6 @@
 import { Buffer } from "node:buffer";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { silentLog } from "./log.ts";
-import { createStderrLog } from "./server-output.ts";
+import { createStderrLog, silentLog } from "./log.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

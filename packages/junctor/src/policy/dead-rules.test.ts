@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { parseConfigValue } from "../config/parse-config.ts";
-import { findDeadRules } from "./dead-rules.ts";
 import { explainAccess } from "./explain.ts";
 import { compileRules } from "./rules.ts";
+import { findDeadRules } from "./unmatched-rules.ts";
 
 const http = { publicUrl: "https://mcp.example.com/mcp" };
 const issuers = { corp: { issuer: "https://id.example.com", scopes: ["mcp:use"] } };

@@ -3,13 +3,15 @@ import { nearest } from "@junctor/core/options";
 import { createGlob } from "@junctor/server/internal";
 import { toPublicName, toToolName } from "../catalog/index.ts";
 import {
-  joinPath,
   type ConfigIssue,
   type GatewayConfig,
+  joinPath,
   type KeyConfig,
   type ServerConfig,
 } from "../config/index.ts";
+import type { GatewayLog } from "../log/index.ts";
 import type { GatewayServer } from "../servers/index.ts";
+import type { CallerRules } from "./rules.ts";
 
 /** A server as far as rules are about it. */
 type RuleSource = Pick<GatewayServer, "config" | "isSettled" | "listedFor">;
@@ -162,4 +164,75 @@ function suggest(rule: string, names: readonly string[]): string | undefined {
 
 function toHint(meant: string | undefined): string {
   return meant === undefined ? ": correct or remove it" : `: did you mean ${meant}?`;
+}
+
+/** Rules that can never apply, whichever caller comes: most are mistakes, and a `deny` that never applies denies nothing. */
+export function findDeadRules(config: GatewayConfig, rules: CallerRules | undefined): readonly ConfigIssue[] {
+  const always = (rules?.all ?? []).filter(
+    ({ kind, when, unless, profiles }) =>
+      kind === "deny" && when === undefined && unless === undefined && profiles === undefined,
+  );
+  const denied = always.flatMap(({ names }) => names);
+  return (rules?.all ?? []).flatMap(({ kind, names, scopes, path, when, unless }) => {
+    const tell = (message: string): readonly ConfigIssue[] => [{ path: `junctor.${path}`, message }];
+    if (when?.isAboutCaller === false && when.holds(undefined) !== true)
+      return tell("never applies: its condition `when` is false for every caller");
+    if (unless?.isAboutCaller === false && unless.holds(undefined) === true)
+      return tell("never applies: its condition `unless` is true for every caller");
+    const unknown = (when?.members ?? []).find((member) => !canHave(config, member));
+    if (unknown !== undefined)
+      return tell(
+        `never applies: no caller of this config has ${unknown}; they come from tokens, or from "keys"`,
+      );
+    if (kind === "scope" && !canHave(config, "scopes"))
+      return tell(`can never be met: no caller of this config has the scope ${scopes.join(" ")}`);
+    if (kind !== "allow" || !names.every((name) => denied.some((glob) => covers(glob, name)))) return [];
+    return tell("never applies: other rules deny everything that it allows");
+  });
+}
+
+/** Whether some caller may have groups or scopes. */
+function canHave({ keys, issuers, http }: GatewayConfig, member: string): boolean {
+  if (member !== "groups" && member !== "scopes") return true;
+  if (issuers.length > 0 || (member === "groups" && http.tls?.clientCa !== undefined)) return true;
+  return keys.some((key) => (key[member]?.length ?? 0) > 0);
+}
+
+/** A glob without `?` fits the text of each narrower glob. */
+function covers(glob: string, narrower: string): boolean {
+  return glob === narrower || (!glob.includes("?") && createGlob(glob)(narrower));
+}
+
+/** Most findings that are remembered; a config that is edited for ever must not fill our memory. */
+const maxLogged = 1000;
+
+/** Tells the log, once each, which rules of the config match nothing. */
+export class RuleWatch {
+  readonly #find: () => readonly ConfigIssue[];
+  readonly #log: GatewayLog;
+  readonly #logged = new Set<string>();
+  #isDue = false;
+
+  constructor(find: () => readonly ConfigIssue[], log: GatewayLog) {
+    this.#find = find;
+    this.#log = log;
+  }
+
+  /** Something was listed, or the config changed. Looks once for all that comes in the same turn. */
+  look(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    setImmediate(() => {
+      this.#isDue = false;
+      for (const { path, message } of this.#find()) this.#tell(path, message);
+    });
+  }
+
+  #tell(path: string, message: string): void {
+    const text = `${path}: ${message}`;
+    if (this.#logged.has(text)) return;
+    if (this.#logged.size >= maxLogged) this.#logged.clear();
+    this.#logged.add(text);
+    this.#log.warn({ path }, text);
+  }
 }

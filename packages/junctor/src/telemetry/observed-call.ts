@@ -301,7 +301,7 @@ function startSentSpan({ traceId, spanId }: TraceContext): SentTrace {
 }
 
 /** A request that is neither counted nor traced. */
-export const unseen: SentObservation = { ended: () => {} };
+const unseen: SentObservation = { ended: () => {} };
 
 /** One request to a server behind the gateway. It may outlive the request it is made for: a parked call has several. */
 class SentCall implements SentObservation {

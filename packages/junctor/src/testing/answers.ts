@@ -1,8 +1,8 @@
 import type { QuestionHandlers } from "@junctor/client";
-import type { Elicited, Root, Sampled } from "@junctor/core/mcp";
+import { RpcError } from "@junctor/core/errors";
+import type { Elicited, Root, Sampled, Server, WireContext } from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
 import { text } from "@junctor/core/provider";
-import { createUnanswered } from "./fail-unanswered.ts";
 
 /** What a question holds: `message` and `requestedSchema` of a form, `messages` of a sampling request. */
 export type QuestionParams = { readonly [key: string]: unknown };
@@ -118,4 +118,62 @@ function describeMissing(kind: string, script: unknown, params: QuestionParams):
   if (!Array.isArray(script)) return `The function for ${kind} gave no answer to ${asked}`;
   const count = script.length === 1 ? "1 answer" : `${script.length} answers`;
   return `The script has ${count} for ${kind}, but was asked once more: ${asked}`;
+}
+
+/** Marks the error of a question without an answer, on its way through the protocol. */
+const unanswered = { unanswered: true };
+
+/** The error for a question that the script of a test has no answer for. */
+function createUnanswered(message: string): RpcError {
+  return new RpcError("rpc.internal", message, { data: unanswered });
+}
+
+/**
+ * The same server, except that a request fails when a question it asked had no answer. A legacy server would tell the tool
+ * of it and go on, and the test would never hear of it. A modern client fails the call by itself.
+ */
+export function failUnanswered(server: Server): Server {
+  return {
+    serves: server.serves,
+    parseErrorCode: server.parseErrorCode,
+    handle: async (request, context) => {
+      const missed: RpcError[] = [];
+      try {
+        const result = await server.handle(
+          request,
+          watch(context, (error) => missed.push(error)),
+        );
+        if (missed[0] === undefined) return result;
+      } catch (error) {
+        throw missed[0] ?? error;
+      }
+      throw missed[0];
+    },
+    attach: (session, announce, caller) => server.attach(session, announce, caller),
+    onRevoked: (listener) => server.onRevoked?.(listener) ?? (() => {}),
+    drain: () => server.drain(),
+  };
+}
+
+/** The context of one request on a channel, which tells when a question of that request had no answer. */
+function watch(context: WireContext, onUnanswered: (error: RpcError) => void): WireContext {
+  return {
+    ...context,
+    notify: (method, params) => context.notify(method, params),
+    ask: async (...question) => {
+      if (context.ask === undefined)
+        throw new RpcError("rpc.method_not_found", "The client takes no questions");
+      try {
+        return await context.ask(...question);
+      } catch (error) {
+        if (isUnanswered(error)) onUnanswered(error);
+        throw error;
+      }
+    },
+  };
+}
+
+function isUnanswered(error: unknown): error is RpcError {
+  if (!(error instanceof RpcError) || typeof error.data !== "object" || error.data === null) return false;
+  return (error.data as Partial<typeof unanswered>).unanswered === true;
 }

@@ -4,8 +4,7 @@ import type { Revision, Server } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
 import type { CallEvent, Change, Provider } from "@junctor/core/provider";
 import { createServer } from "@junctor/server";
-import { type TestAnswers, type TestQuestion, toHandlers } from "./answers.ts";
-import { failUnanswered } from "./fail-unanswered.ts";
+import { failUnanswered, type TestAnswers, type TestQuestion, toHandlers } from "./answers.ts";
 
 /** How a test talks to what it tests. */
 export interface TestOptions {

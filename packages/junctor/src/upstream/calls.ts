@@ -27,7 +27,7 @@ import {
   needsTasks,
 } from "./task-calls.ts";
 
-export interface CallsOptions extends FollowedTasksOptions {
+interface CallsOptions extends FollowedTasksOptions {
   readonly parking: Parking;
   /** Whether every caller uses the connection for everyone. */
   readonly isOne: boolean;

@@ -2,11 +2,10 @@ import type { Agreement, Client } from "@junctor/client";
 import { ClosingSet, createDeferred, waitFor } from "@junctor/core/async";
 import { UpstreamError } from "@junctor/core/errors";
 import type { StartProgress } from "@junctor/core/mcp";
-import { isDoubtful } from "./failure.ts";
-import type { Failure, Health } from "./health.ts";
+import { type Failure, type Health, isDoubtful } from "./failure.ts";
 import { Starts, type StartSlots, type StartsOptions } from "./starts.ts";
 
-export type { Failure, Health } from "./health.ts";
+export type { Health } from "./failure.ts";
 
 type State = Health["kind"];
 

@@ -1,14 +1,16 @@
 import { stripVTControlCharacters } from "node:util";
+import type { Agreement } from "@junctor/client";
 import {
   AbortedError,
   AuthorizationError,
   ClosedError,
   ConnectError,
   type Delivery,
+  type FailureCode,
   failureCodeOf,
   HttpError,
-  RpcError,
   rpcCodes,
+  RpcError,
   SessionExpiredError,
   systemCodeOf,
   TimeoutError,
@@ -17,7 +19,6 @@ import {
 } from "@junctor/core/errors";
 import { clip } from "@junctor/core/schema";
 import { junctor } from "../invocation/index.ts";
-import type { Failure } from "./health.ts";
 
 /** Why a server failed: for programs, for callers, and for those who run the gateway. */
 export function toFailure(cause: unknown, hide: Hide = (text) => text): Failure {
@@ -204,3 +205,27 @@ export function isDoubtful(error: unknown): boolean {
   if (error instanceof HttpError) return error.status >= 502;
   return error instanceof ClosedError || error instanceof ConnectError;
 }
+
+/** Why a server failed. */
+export interface Failure {
+  readonly code: FailureCode;
+  readonly reason: string;
+  /** The end of what a child wrote to its standard error stream; for those who run the gateway, not for callers. */
+  readonly said: string;
+}
+
+/** How a connection is. What may follow what is in `transitions`. */
+export type Health =
+  /** Not needed so far, or not for a while. */
+  | { readonly kind: "idle" }
+  /** It is about to start, and other servers start first. `after`: how it failed before, if it did. */
+  | { readonly kind: "waiting" | "starting"; readonly since: number; readonly after?: Failure | undefined }
+  | { readonly kind: "up"; readonly since: number; readonly agreement: Agreement; readonly connectMs: number }
+  /** It failed, and is tried again at `nextTryAt`. `isBroken`: it failed too often lately, so that takes a while. */
+  | (Failure & {
+      readonly kind: "down";
+      readonly since: number;
+      readonly nextTryAt: number;
+      readonly isBroken: boolean;
+    })
+  | { readonly kind: "stopped" };

@@ -3,7 +3,7 @@ import type { Skill } from "../../../core/src/mcp/skill.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { Listing } from "../../../core/src/provider/listing.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { createLateList } from "./late-list.ts";
+import { createLateList } from "./upstream.ts";
 
 const skill: Skill = {
   uri: "skill://x/SKILL.md",

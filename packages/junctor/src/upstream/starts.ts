@@ -7,8 +7,7 @@ import {
   type Deferred,
 } from "@junctor/core/async";
 import { ConnectError } from "@junctor/core/errors";
-import { type Hide, toFailure } from "./failure.ts";
-import type { Failure, Health } from "./health.ts";
+import { type Failure, type Health, type Hide, toFailure } from "./failure.ts";
 
 interface StartGateOptions {
   readonly clock: Clock;

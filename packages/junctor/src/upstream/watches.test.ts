@@ -4,7 +4,7 @@ import type { Client } from "../../../client/src/client/client.ts";
 import { createDeferred } from "../../../core/src/async/deferred.ts";
 import { NotFoundError } from "../../../core/src/errors/index.ts";
 import type { Notice } from "../../../core/src/provider/provider.ts";
-import { Watches } from "./watches.ts";
+import { Watches } from "./pool.ts";
 
 interface Server {
   readonly client: Client;
