@@ -61,8 +61,8 @@ export class ServerPlacement {
         const owned = new OwnedServer(membership, key, clock);
         const holder = await this.#untilStarted(() => owned.take(), options.signal);
         if (holder === undefined) return this.#start(owned, open, options);
-        const find = look === 1 ? membership.find : membership.findAnew;
-        const owner = await this.#untilStarted(() => find(holder), options.signal);
+        const find = look === 1 ? "find" : "findAnew";
+        const owner = await this.#untilStarted(() => membership[find](holder), options.signal);
         if (owner !== undefined && holder !== membership.id)
           return this.openConnection(owner, server, options);
         if (look >= maxLooks)
