@@ -1,9 +1,9 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { ChildCommand } from "../../packages/client/src/child/child-command.ts";
+import type { ChildCommand } from "../../packages/client/src/child/child.ts";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import { ConnectError } from "../../packages/core/src/errors/index.ts";
 import { isAlive } from "../support/processes.ts";
 

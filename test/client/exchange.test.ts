@@ -8,8 +8,8 @@ import {
   type OutgoingRequest,
   type ReplySink,
   toTarget,
+  WholeReply,
 } from "../../packages/client/src/http/exchange.ts";
-import { WholeReply } from "../../packages/client/src/http/whole-reply.ts";
 import { fromSignal } from "../../packages/core/src/async/cancellation.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 

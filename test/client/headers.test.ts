@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import { FakeHttp, toReply } from "../support/fake-http.ts";
 import { modernScript, type Script } from "../support/fake-script.ts";
 import { listen } from "../support/http-tools.ts";

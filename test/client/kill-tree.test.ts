@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { killTree, planKill } from "../../packages/client/src/child/process-tree.ts";
+import { killTree, planKill } from "../../packages/client/src/child/child.ts";
 
 test("on POSIX the whole group gets the signal", () => {
   expect(planKill(42, "SIGTERM", "linux")).toEqual({ kind: "signal", pid: -42, signal: "SIGTERM" });

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import { isAlive } from "../support/processes.ts";
 
 const pathOf = (name: string): string =>

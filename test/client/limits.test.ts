@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import { FakeHttp, startSse, toReply } from "../support/fake-http.ts";
 import { modernScript, text } from "../support/fake-script.ts";
 

@@ -1,7 +1,7 @@
 // What the official TypeScript client gets wrong, by its own issue tracker, and what must not be wrong here.
 import { expect, onTestFinished, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import type { CallEvent } from "../../packages/core/src/provider/context.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { FakeHttp, startSse, toReply } from "../support/fake-http.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import type { ChildCommand } from "../../packages/client/src/child/child-command.ts";
+import type { ChildCommand } from "../../packages/client/src/child/child.ts";
 import { createGuardian } from "../../packages/client/src/child/guardian.ts";
 import { connect } from "../../packages/client/src/client/connect.ts";
 import { isAlive } from "../support/processes.ts";

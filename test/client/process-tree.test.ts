@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { describe, expect, test } from "vitest";
-import { processorMsOf } from "../../packages/client/src/child/process-tree.ts";
+import { processorMsOf } from "../../packages/client/src/child/child.ts";
 
 describe.skipIf(process.platform !== "linux")("the processor time of a tree of processes", () => {
   test("grows while a grandchild works, and counts one that has ended", async () => {

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import { legacyRevisions, modernRevisions, type Revision } from "../../packages/core/src/mcp/revision.ts";
 import type { ToolResult } from "../../packages/core/src/mcp/types.ts";
 import type { CallEvent } from "../../packages/core/src/provider/context.ts";

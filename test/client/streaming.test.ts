@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
-import type { CallPart } from "../../packages/client/src/client/stream-call.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
+import type { CallPart } from "../../packages/client/src/client/tool-calls.ts";
 import { legacyRevisions, modernRevisions, type Revision } from "../../packages/core/src/mcp/revision.ts";
 import type { CallEvent } from "../../packages/core/src/provider/context.ts";
 import { FakePipe } from "../support/fake-pipe.ts";

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import { createMemoryStore } from "../../packages/client/src/sign-in/credential.ts";
 import { connectAs, keys, namesOf, startStage } from "../accounts/stage.ts";
 import { until } from "../support/until.ts";

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import { HttpWire, legacyCall, modern, modernCall } from "../support/http-wire.ts";
 import type { Message } from "../support/raw-http.ts";
 import { createToldServer, statefulServer, type ToldServer } from "./support/servers.ts";

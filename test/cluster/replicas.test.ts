@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import type { AskParams } from "../../packages/core/src/mcp/question.ts";
 import { drainReplica } from "../../packages/junctor/src/cli/serve/serve-cluster.ts";
 import { fixture, startUpstream } from "../bridge/support/upstream.ts";

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import type { ToolResult } from "../../packages/core/src/mcp/types.ts";
 import { startReplicas, type TestReplicas } from "./support/replicas.ts";
 import { statefulServer } from "./support/servers.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import { fixture, startUpstream } from "../bridge/support/upstream.ts";
 import { startReplicas, type TestReplica } from "./support/replicas.ts";
 import { statefulServer } from "./support/servers.ts";

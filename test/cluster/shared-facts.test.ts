@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import { createMemoryClusterStore } from "../../packages/junctor/src/cluster/memory-store.ts";
 import { fixture } from "../bridge/support/upstream.ts";
 import { type CountingStore, withCounts } from "../support/counting-store.ts";

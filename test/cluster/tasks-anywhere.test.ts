@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import type { ClientTask } from "../../packages/client/src/client/tasks.ts";
 import { createTaskCaller } from "../gateway/support/task-caller.ts";
 import { startReplicas, type TestReplicas } from "./support/replicas.ts";

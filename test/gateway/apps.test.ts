@@ -1,12 +1,11 @@
 // Tools with views behind a gateway: whose page is read, and which tools a view reaches.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { modelTools } from "../../packages/client/src/client/apps.ts";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect } from "../../packages/client/src/client/connect.ts";
+import { modelTools } from "../../packages/client/src/client/reads.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import type { Tool } from "../../packages/core/src/mcp/types.ts";
-import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import type { Gateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import { createGateway, type Gateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { defineView } from "../../packages/server/src/registry/app-view.ts";

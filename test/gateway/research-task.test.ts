@@ -1,7 +1,7 @@
 // The official server-everything runs its research as a task of 2025-11-25 that asks: clients of every kind get its report.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import type { Revision } from "../../packages/core/src/mcp/revision.ts";
 import { startTestGateway, type TestGateway } from "./support/gateway.ts";
 import { createTaskCaller } from "./support/task-caller.ts";

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../packages/client/src/client/negotiate.ts";
 import type { AuditRecord } from "../../packages/core/src/provider/audit.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createServer as createMcpServer } from "../../packages/server/src/wire/server.ts";

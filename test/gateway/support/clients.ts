@@ -3,7 +3,7 @@ import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { CallToolResultSchema, ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { connect as connectOwn, type ConnectOptions } from "../../../packages/client/src/client/connect.ts";
-import { createEraCache } from "../../../packages/client/src/client/era-cache.ts";
+import { createEraCache } from "../../../packages/client/src/client/negotiate.ts";
 
 export interface Progress {
   readonly progress: number;

@@ -1,15 +1,13 @@
 import { Buffer } from "node:buffer";
-import { type ChildProcess, spawn as spawnProcess } from "node:child_process";
+import { type ChildProcess, spawn as spawnProcess, spawn } from "node:child_process";
+import { statSync, readFileSync } from "node:fs";
 import type { Readable } from "node:stream";
 import { type Clock, systemClock, timedOut, waitFor } from "@junctor/core/async";
 import { Pacer, type LineLimits, createStreamChannel, TextTail } from "@junctor/core/channel";
-import { ConnectError } from "@junctor/core/errors";
+import { ConnectError, type ConnectKind } from "@junctor/core/errors";
 import type { StartProgress } from "@junctor/core/mcp";
 import type { Channel } from "@junctor/core/rpc";
-import { type ChildCommand, describeCommand, startChild } from "./child-command.ts";
-import { toChildEnv } from "./child-env.ts";
-import { type Guardian, noGuardian } from "./guardian.ts";
-import { killTree, processorMsOf } from "./process-tree.ts";
+import { type Guardian, noGuardian, type GuardedChild } from "./guardian.ts";
 
 interface ChildOptions extends LineLimits {
   /** How long the child may take to leave: after the end of its input, and again after TERM. */
@@ -198,4 +196,209 @@ function killOnExit(pid: number | undefined): () => void {
     running.delete(pid);
     if (running.size === 0) process.off("exit", killAll);
   };
+}
+
+/** A program that speaks MCP on its standard input and output. */
+export interface ChildCommand {
+  readonly command: string;
+  readonly args?: readonly string[];
+  /** Added to the few variables every child gets. */
+  readonly env?: { readonly [name: string]: string };
+  readonly cwd?: string;
+}
+
+/** The command as a person would type it. */
+export function describeCommand({ command, args = [] }: ChildCommand): string {
+  return [command, ...args]
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word)))
+    .join(" ");
+}
+
+/**
+ * Starts a child. Rejects with a `ConnectError` that says what is missing. Of the reasons for which a program cannot be
+ * started, Node throws some and emits the others.
+ */
+export async function startChild(
+  start: () => GuardedChild<ChildProcess>,
+  command: ChildCommand,
+): Promise<GuardedChild<ChildProcess>> {
+  try {
+    const guarded = start();
+    await new Promise((resolve, reject) => {
+      guarded.child.once("spawn", resolve);
+      guarded.child.once("error", reject);
+    });
+    return guarded;
+  } catch (error) {
+    const kind = kindOf(error as Error, command);
+    const reason = describeKind(kind, error as Error, command);
+    throw new ConnectError(describeCommand(command), reason, { kind, cause: error });
+  }
+}
+
+/** The system says the same of a program and of a folder that does not exist, so the folder is looked at. */
+function kindOf({ code }: NodeJS.ErrnoException, { cwd }: ChildCommand): ConnectKind {
+  if (cwd !== undefined && (code === "ENOENT" || code === "ENOTDIR") && !isFolder(cwd)) return "no_folder";
+  if (code === "ENOENT") return "no_program";
+  return code === "EACCES" ? "not_executable" : "other";
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false; // It does not exist, or lies in something that is no folder.
+  }
+}
+
+function describeKind(kind: ConnectKind, { message }: Error, { command, cwd }: ChildCommand): string {
+  const program = JSON.stringify(command);
+  if (kind === "no_folder") return `there is no folder ${JSON.stringify(cwd)} to run ${program} in`;
+  if (kind === "no_program") return `there is no program ${program} here`;
+  if (kind !== "not_executable") return message;
+  return `${program} may not be run: it is a folder, or a file that is not executable`;
+}
+
+const words = (text: string): readonly string[] => text.trim().split(/\s+/);
+
+/** The variables that every child inherits: paths, the locale and the user. */
+const posix = words("HOME LOGNAME PATH SHELL TERM USER LANG LC_ALL LC_CTYPE TMPDIR TZ");
+const windows = words(`
+  APPDATA COMSPEC HOMEDRIVE HOMEPATH LOCALAPPDATA PATH PATHEXT PROCESSOR_ARCHITECTURE PROGRAMFILES SYSTEMDRIVE SYSTEMROOT
+  TEMP TMP USERNAME USERPROFILE
+`);
+
+/**
+ * How programs of this machine reach the network, and where launchers (npx, uvx, docker, deno, bun) keep and find things:
+ * behind a company's proxy a server that is started with one of them needs these before its first line runs. Names in any
+ * case, because proxies and npm's settings are written in both.
+ */
+const network = words(`
+  HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY NODE_USE_ENV_PROXY
+  NODE_EXTRA_CA_CERTS NODE_USE_SYSTEM_CA SSL_CERT_FILE SSL_CERT_DIR
+  CURL_CA_BUNDLE REQUESTS_CA_BUNDLE PIP_CERT GIT_SSL_CAINFO DENO_CERT UV_NATIVE_TLS
+  XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_RUNTIME_DIR
+  NPM_CONFIG_CACHE NPM_CONFIG_CAFILE NPM_CONFIG_GLOBALCONFIG NPM_CONFIG_USERCONFIG
+  NPM_CONFIG_PROXY NPM_CONFIG_HTTPS_PROXY NPM_CONFIG_NOPROXY NPM_CONFIG_PREFIX
+  PIP_CACHE_DIR PIP_CONFIG_FILE UV_CACHE_DIR UV_CONFIG_FILE UV_PYTHON_INSTALL_DIR UV_TOOL_DIR
+  DENO_DIR BUN_INSTALL BUN_INSTALL_CACHE_DIR
+  DOCKER_CERT_PATH DOCKER_CONFIG DOCKER_CONTEXT DOCKER_HOST DOCKER_TLS_VERIFY CONTAINER_HOST
+`);
+
+/** Where packages come from. People put keys into these addresses; one with a user or password in it stays here. */
+const packageSources = words(`
+  NPM_CONFIG_REGISTRY PIP_INDEX_URL PIP_EXTRA_INDEX_URL UV_DEFAULT_INDEX UV_INDEX UV_INDEX_URL UV_EXTRA_INDEX_URL
+`);
+
+const inAnyCase = new Set([...network, ...packageSources]);
+const withoutCredentials = new Set(packageSources);
+
+/** A URL that names a user, somewhere in a value that may hold several. */
+const userInUrl = /\/\/[^/\s]*@/;
+
+/**
+ * The environment of a child: a short list of ours, and what the user names. Everything else of ours stays here, because
+ * that is where keys are kept.
+ */
+export function toChildEnv(
+  own: NodeJS.ProcessEnv,
+  named: { readonly [name: string]: string | undefined },
+  platform: NodeJS.Platform,
+): Record<string, string> {
+  const isWindows = platform === "win32";
+  const allowed = new Set(isWindows ? windows : posix);
+  const env: Record<string, string> = {};
+  for (const [name, value] of Object.entries(own)) {
+    const upper = name.toUpperCase();
+    const isAllowed = allowed.has(isWindows ? upper : name) || inAnyCase.has(upper);
+    // A value that begins like a shell function is one (CVE-2014-6271); no child needs ours.
+    if (!isAllowed || value === undefined || value.startsWith("()")) continue;
+    if (withoutCredentials.has(upper) && userInUrl.test(value)) continue;
+    env[name] = value;
+  }
+  for (const [name, value] of Object.entries(named)) if (value !== undefined) env[name] = value;
+  return env;
+}
+
+/** Linux counts processor time in these units, whatever the kernel's own timer does. */
+const msPerTick = 10;
+
+/** Most processes of one tree that are looked at. */
+const maxProcesses = 256;
+
+/**
+ * The processor time that a process and its descendants used so far, in milliseconds, including that of descendants that
+ * have ended. Undefined where the system does not tell: only Linux has `/proc`.
+ */
+export function processorMsOf(pid: number): number | undefined {
+  let ticks: number | undefined;
+  const pending = [pid];
+  for (let seen = 0; pending.length > 0 && seen < maxProcesses; seen++) {
+    const next = pending.pop();
+    if (next === undefined) break;
+    const used = ticksOf(next);
+    if (used === undefined) continue;
+    ticks = (ticks ?? 0) + used;
+    pending.push(...childrenOf(next));
+  }
+  return ticks === undefined ? undefined : ticks * msPerTick;
+}
+
+/** The fields `utime`, `stime`, `cutime` and `cstime` of proc(5), added up. */
+function ticksOf(pid: number): number | undefined {
+  const stat = read(`/proc/${pid}/stat`);
+  if (stat === undefined) return undefined;
+  // The second field is the program's name in brackets, which may hold blanks and brackets.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+}
+
+function childrenOf(pid: number): readonly number[] {
+  const text = read(`/proc/${pid}/task/${pid}/children`) ?? "";
+  return text
+    .split(" ")
+    .filter((id) => id !== "")
+    .map(Number);
+}
+
+/** Undefined when the process is gone, or there is no such file here. */
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return undefined;
+  }
+}
+
+/** How a child and its descendants are ended on a platform. */
+type KillPlan =
+  | { readonly kind: "signal"; readonly pid: number; readonly signal: "SIGTERM" | "SIGKILL" }
+  | { readonly kind: "command"; readonly command: string; readonly args: readonly string[] };
+
+/**
+ * On POSIX the child leads a process group, so one signal to its negative id reaches all of them. On Windows `taskkill`
+ * finds them by parentage (/T), and without /F it would ask windows that console programs do not have.
+ */
+export function planKill(pid: number, signal: "SIGTERM" | "SIGKILL", platform: NodeJS.Platform): KillPlan {
+  if (platform === "win32")
+    return { kind: "command", command: "taskkill", args: ["/pid", String(pid), "/T", "/F"] };
+  return { kind: "signal", pid: -pid, signal };
+}
+
+/** Ends a child and its descendants. */
+export function killTree(pid: number | undefined, signal: "SIGTERM" | "SIGKILL"): void {
+  if (pid === undefined) return;
+  const plan = planKill(pid, signal, process.platform);
+  if (plan.kind === "command") {
+    const killer = spawn(plan.command, [...plan.args], { stdio: "ignore", windowsHide: true });
+    killer.on("error", () => {}); // Without taskkill nothing can be done.
+    return;
+  }
+  try {
+    process.kill(plan.pid, plan.signal);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // ESRCH: all of them are gone already. EPERM: the rest belongs to another user now, or waits to be reaped.
+    if (code !== "ESRCH" && code !== "EPERM") throw error;
+  }
 }

@@ -1,5 +1,2 @@
-export { type ChildCommand, describeCommand, startChild } from "./child-command.ts";
-export { toChildEnv } from "./child-env.ts";
-export { spawnChild } from "./child.ts";
+export { type ChildCommand, describeCommand, startChild, toChildEnv, spawnChild, killTree } from "./child.ts";
 export { createGuardian, type Guardian, guardVariable } from "./guardian.ts";
-export { killTree } from "./process-tree.ts";

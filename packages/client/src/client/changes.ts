@@ -12,8 +12,7 @@ import { metaKeys, type Part } from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
 import { type Change, createSource, type Notice } from "@junctor/core/provider";
 import type { Notification } from "@junctor/core/rpc";
-import type { Conversation } from "./conversation.ts";
-import type { Conversations } from "./conversations.ts";
+import type { Conversation, Conversations } from "./conversation.ts";
 import type { PlainRequest } from "./lists.ts";
 
 type Updated = Extract<Notice, { readonly kind: "updated" }>;

@@ -16,10 +16,9 @@ import type { Channel } from "@junctor/core/rpc";
 import { type ChildCommand, describeCommand, spawnChild, type Guardian } from "../child/index.ts";
 import type { HeaderSource } from "../http/index.ts";
 import { type AuthorizationOptions, createClientAuthorizer, type Authorizer } from "../sign-in/index.ts";
-import { clientOptionKeys, type ClientOptions } from "./client-options.ts";
-import { type Client, type Connector, createClient } from "./client.ts";
+import { clientOptionKeys, type ClientOptions, type Client, type Connector, createClient } from "./client.ts";
 import type { ClientOf } from "./known-server.ts";
-import { mayBeHttpSse } from "./verdict.ts";
+import { mayBeHttpSse } from "./negotiate.ts";
 
 /**
  * Where a server is: an `http(s)://` URL, a `tcp://host:port` address, a command to start, two byte streams, or a server

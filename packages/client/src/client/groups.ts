@@ -9,9 +9,7 @@ import {
   isGroupName,
 } from "@junctor/core/mcp";
 import type { Agreement } from "./conversation.ts";
-import { type Fetched, KeptList } from "./kept-list.ts";
-import type { PlainRequest } from "./lists.ts";
-import { elementsOf, walkPages } from "./pages.ts";
+import { type Fetched, KeptList, type PlainRequest, elementsOf, walkPages } from "./lists.ts";
 
 interface GroupsOptions {
   readonly request: PlainRequest;

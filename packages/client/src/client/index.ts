@@ -1,15 +1,18 @@
-export { type Apps, modelTools } from "./apps.ts";
+export { type Apps, modelTools, type ReadOptions, type Reads } from "./reads.ts";
 export { QuestionHabits } from "./question-habits.ts";
-export type { ClientOptions } from "./client-options.ts";
-export type { Client } from "./client.ts";
+export type { ClientOptions, Client } from "./client.ts";
 export { connect, type ConnectOptions, type Target } from "./connect.ts";
 export type { Agreement } from "./conversation.ts";
-export { createEraCache, type EraCache } from "./era-cache.ts";
-export { followTask, newAsks } from "./follow-task.ts";
+export { createEraCache, type EraCache } from "./negotiate.ts";
+export {
+  followTask,
+  newAsks,
+  type ClientTask,
+  type StartedCall,
+  type TaskReport,
+  type TaskWait,
+} from "./tasks.ts";
 export type { QuestionHandlers } from "./handlers.ts";
-export type { ReadOptions, Reads } from "./reads.ts";
 export type { ClientSkills, LoadedSkill } from "./skills.ts";
-export type { CallPart } from "./stream-call.ts";
-export type { ClientTask, StartedCall, TaskReport, TaskWait } from "./tasks.ts";
+export type { CallPart, CallOptions } from "./tool-calls.ts";
 export { textOf } from "./text-of.ts";
-export type { CallOptions } from "./tool-calls.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createDeferred, type Deferred } from "../../../core/src/async/deferred.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { type Fetched, KeptList } from "./kept-list.ts";
+import { type Fetched, KeptList } from "./lists.ts";
 
 interface Named {
   readonly name: string;

@@ -1,9 +1,8 @@
 import type { PromptResult, ToolResult } from "@junctor/core/mcp";
 import type { Client } from "./client.ts";
 import type { ReadOptions } from "./reads.ts";
-import type { CallPart } from "./stream-call.ts";
 import type { StartedCall } from "./tasks.ts";
-import type { CallOptions } from "./tool-calls.ts";
+import type { CallPart, CallOptions } from "./tool-calls.ts";
 
 /** What is known of a server when a program is compiled, as `junctor types` prints it. */
 export interface ServerTypes {

@@ -12,7 +12,7 @@ import {
   describeNotes,
   toListFault,
 } from "@junctor/core/fit";
-import { RawJson } from "@junctor/core/json";
+import { RawJson, joinJson, scanElements } from "@junctor/core/json";
 import {
   type CacheHints,
   type Prompt,
@@ -21,9 +21,9 @@ import {
   type Tool,
   strictestOf,
 } from "@junctor/core/mcp";
+import { Listing } from "@junctor/core/provider";
+import { describeValue } from "@junctor/core/schema";
 import type { Conversation } from "./conversation.ts";
-import { type Fetched, KeptList } from "./kept-list.ts";
-import { type WalkLimits, walkPages } from "./pages.ts";
 
 /** Everything a server lists. */
 export interface Lists {
@@ -180,4 +180,156 @@ async function fitList<T extends object>(
     }
   }
   return { items, faults };
+}
+
+/** A list as it was fetched, and how long it may be kept. */
+export interface Fetched<T extends object> {
+  readonly items: readonly T[];
+  /** The definitions of it that were mended or left out. */
+  readonly faults: readonly ListFault[];
+  readonly ttlMs: number;
+  /** What the server said about keeping it. */
+  readonly hints: CacheHints;
+}
+
+/**
+ * A list that is fetched when needed and kept while fresh. However many ask at the same time, it is fetched once; what
+ * was fetched while a change was announced is handed out but not kept.
+ */
+export class KeptList<T extends object> {
+  readonly #fetch: () => Promise<Fetched<T>>;
+  readonly #clock: Clock;
+  #kept:
+    | {
+        readonly listing: Listing<T>;
+        readonly faults: readonly ListFault[];
+        readonly freshUntil: number;
+        readonly generation: number;
+      }
+    | undefined;
+  #underway: Promise<Listing<T>> | undefined;
+  #generation = 0;
+
+  constructor(fetch: () => Promise<Fetched<T>>, clock: Clock) {
+    this.#fetch = fetch;
+    this.#clock = clock;
+  }
+
+  /** The list that was fetched last, fresh or not. */
+  get last(): Listing<T> | undefined {
+    return this.#kept?.listing;
+  }
+
+  /** The same, if it is fresh. */
+  get fresh(): Listing<T> | undefined {
+    return this.#kept !== undefined && this.#clock.now() < this.#kept.freshUntil
+      ? this.#kept.listing
+      : undefined;
+  }
+
+  /** The definitions that were mended in, or left out of, the list that was fetched last. */
+  get faults(): readonly ListFault[] {
+    return this.#kept?.faults ?? [];
+  }
+
+  /** The list, fetched if the kept one is not fresh. */
+  get(): Promise<Listing<T>> {
+    const { fresh } = this;
+    return fresh === undefined ? (this.#underway ??= this.#refresh()) : Promise.resolve(fresh);
+  }
+
+  /** It changed: the next to ask fetches it anew. */
+  invalidate(): void {
+    this.#generation++;
+    this.#underway = undefined;
+    if (this.#kept !== undefined) this.#kept = { ...this.#kept, freshUntil: 0 };
+  }
+
+  async #refresh(): Promise<Listing<T>> {
+    const generation = this.#generation;
+    try {
+      const { items, faults, ttlMs, hints } = await this.#fetch();
+      const listing = new Listing(Object.freeze(items), { hints });
+      const isCurrent = generation === this.#generation;
+      // A slow answer must not replace the answer to a later request.
+      if (this.#kept === undefined || generation >= this.#kept.generation) {
+        const freshUntil = isCurrent ? this.#clock.now() + ttlMs : 0;
+        this.#kept = { listing, faults, freshUntil, generation };
+      }
+      return listing;
+    } finally {
+      if (generation === this.#generation) this.#underway = undefined;
+    }
+  }
+}
+
+/** A list that was walked to its end. */
+interface Walked {
+  readonly items: readonly RawJson[];
+  /** The strictest any page gave. */
+  readonly hints: CacheHints;
+}
+
+interface WalkLimits {
+  readonly maxPages: number;
+  readonly maxItems: number;
+  /** Most bytes of all pages together. */
+  readonly maxBytes: number;
+}
+
+/**
+ * Follows a list to its last page. A cursor seen before, and more pages or items than the limits allow, end it with an
+ * error: a server that never ends its list must not fill our memory.
+ */
+export async function walkPages(
+  request: (params: RawJson | undefined) => Promise<RawJson>,
+  member: string,
+  { maxPages, maxItems, maxBytes }: WalkLimits,
+): Promise<Walked> {
+  const items: RawJson[] = [];
+  const seen = new Set<string>();
+  let hints: CacheHints = { ttlMs: Number.POSITIVE_INFINITY, cacheScope: "public" };
+  let cursor: RawJson | undefined;
+  let bytes = 0;
+  for (let page = 1; page <= maxPages; page++) {
+    const result = await request(cursor === undefined ? undefined : joinJson(['{"cursor":', cursor, "}"]));
+    bytes += result.byteLength;
+    if (bytes > maxBytes)
+      throw new RpcError("rpc.other", `The server's list of ${member} is longer than ${maxBytes} bytes`);
+    // One more than may be is enough to know that there are too many.
+    for (const item of elementsOf(result, member, maxItems + 1 - items.length)) items.push(item);
+    hints = strictest(hints, result);
+    if (items.length > maxItems)
+      throw new RpcError("rpc.other", `The server lists more than ${maxItems} ${member}`);
+    cursor = result.at("nextCursor");
+    // An empty string is a cursor like any other.
+    if (cursor?.kind !== "string") return { items, hints };
+    if (seen.has(cursor.text))
+      throw new RpcError("rpc.other", `The server's list of ${member} goes in circles`);
+    seen.add(cursor.text);
+  }
+  throw new RpcError("rpc.other", `The server's list of ${member} has more than ${maxPages} pages`);
+}
+
+/** A result without the member is taken for an empty page; with anything else than an array it is no list. */
+export function elementsOf(result: RawJson, member: string, maxElements: number): readonly RawJson[] {
+  const array = result.at(member);
+  if (array === undefined || array.kind === "null") return [];
+  if (array.kind !== "array")
+    throw new RpcError(
+      "rpc.other",
+      `The server's list of ${member} is no array, but ${describeValue(array.value)}`,
+    );
+  const { bytes } = array;
+  const spans = scanElements(bytes, { maxElements });
+  return spans.map(({ start, end }) => RawJson.fromChecked(bytes.subarray(start, end)));
+}
+
+function strictest(hints: CacheHints, result: RawJson): CacheHints {
+  const ttlMs = result.at("ttlMs")?.value;
+  const isPublic = result.at("cacheScope")?.value === "public";
+  return {
+    ttlMs: Math.min(hints.ttlMs, typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : 0),
+    cacheScope: isPublic ? hints.cacheScope : "private",
+  };
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { fromSignal, type Clock } from "@junctor/core/async";
-import { ClosedError, ConnectError, RpcError } from "@junctor/core/errors";
-import type { RawJson } from "@junctor/core/json";
+import { fromSignal, type Clock, waitFor, LazyAbort, systemClock, setNewest } from "@junctor/core/async";
+import { ClosedError, ConnectError, RpcError, HttpError, rpcCodes } from "@junctor/core/errors";
+import { RawJson } from "@junctor/core/json";
 import {
   type Link,
   metaKeys,
@@ -14,12 +14,9 @@ import {
   type ClientCapabilities,
   type Implementation,
   type ServerCapabilities,
+  newestLegacyRevision,
 } from "@junctor/core/mcp";
-import type { Agreement } from "./conversation.ts";
-import { createModernEnvelope } from "./conversation.ts";
-import type { EraCache } from "./era-cache.ts";
-import { initialize, noAnswer } from "./initialize.ts";
-import { isNoVerdict, otherRevision } from "./verdict.ts";
+import { type Agreement, createModernEnvelope } from "./conversation.ts";
 
 interface NegotiateOptions {
   readonly clientInfo: Implementation;
@@ -198,5 +195,195 @@ function toProbed(result: RawJson, revision: ModernRevision): Probed {
       capabilities: capabilities as ServerCapabilities,
       instructions: typeof instructions === "string" ? instructions : undefined,
     },
+  };
+}
+
+interface InitializeOptions {
+  readonly clientInfo: Implementation;
+  readonly capabilities: ClientCapabilities;
+  readonly revision?: Revision | undefined;
+  /** How long the server may go without a sign of progress. */
+  readonly timeoutMs: number;
+  /** How long the handshake may take in all. */
+  readonly maxTotalMs: number;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** The handshake of the legacy revisions. A link on which it failed is good for nothing but disposing. */
+async function initialize(link: Link, options: InitializeOptions): Promise<Agreement> {
+  const { capabilities, clientInfo } = options;
+  const asked = isLegacyRevision(options.revision) ? options.revision : newestLegacyRevision;
+  options.signal.throwIfAborted();
+  link.use({ kind: "legacy", revision: undefined });
+  const tooLate = new AbortController();
+  const stop = watchStart(link, options, (reason) => tooLate.abort(reason));
+  const signal = AbortSignal.any([options.signal, tooLate.signal]);
+  try {
+    const params = RawJson.fromValue({ protocolVersion: asked, capabilities, clientInfo });
+    // The request is never aborted: `initialize` is not cancelled, its link is closed.
+    const request = { method: "initialize", params, stop: new LazyAbort() };
+    const agreement = toAgreement(await waitFor(link.request(request), { signal }), link, options);
+    link.use(agreement.mode);
+    await waitFor(link.notify("notifications/initialized", undefined), { signal });
+    return agreement;
+  } finally {
+    stop();
+  }
+}
+
+/** The time for an answer is over. */
+function noAnswer(target: string, reason: string): ConnectError {
+  return new ConnectError(target, reason, { kind: "no_answer" });
+}
+
+function toAgreement(result: RawJson, { target }: Link, { revision }: InitializeOptions): Agreement {
+  const value = (result.kind === "object" ? result.value : {}) as { readonly [key: string]: unknown };
+  const { protocolVersion, capabilities, serverInfo, instructions } = value;
+  if (!isLegacyRevision(protocolVersion))
+    throw new ConnectError(
+      target,
+      `it speaks the protocol revision ${String(protocolVersion)}, which this client does not`,
+    );
+  if (revision !== undefined && protocolVersion !== revision)
+    throw new ConnectError(
+      target,
+      `it answered with revision ${protocolVersion}, and ${revision} was asked for`,
+    );
+  return {
+    mode: { kind: "legacy", revision: protocolVersion },
+    serverInfo: isImplementation(serverInfo) ? serverInfo : undefined,
+    capabilities: (typeof capabilities === "object" && capabilities !== null
+      ? capabilities
+      : {}) as ServerCapabilities,
+    instructions: typeof instructions === "string" ? instructions : undefined,
+  };
+}
+
+interface StartPatienceOptions {
+  readonly clock: Clock;
+  /** How long the server may go without a sign of progress. */
+  readonly timeoutMs: number;
+  /** How long the step may take in all, however busy the server is. */
+  readonly maxTotalMs: number;
+}
+
+/** Less than this within the time-out is what an idle program uses, and no progress. */
+const minProcessorMs = 100;
+
+/**
+ * Calls `giveUp` when a server that is being started has not answered in time. A server that writes to its standard error
+ * stream or uses the processor is at work, often installing itself, and gets more time. Call the returned function when the
+ * answer came.
+ */
+export function watchStart(
+  link: Pick<Link, "target" | "progress">,
+  { clock, timeoutMs, maxTotalMs }: StartPatienceOptions,
+  giveUp: (reason: ConnectError) => void,
+): () => void {
+  let leftMs = maxTotalMs;
+  let seen = link.progress?.();
+  let stop: () => void;
+  const wait = (): void => {
+    const ms = Math.min(timeoutMs, leftMs);
+    leftMs -= ms;
+    stop = clock.timer(ms, () => {
+      const now = link.progress?.();
+      const isAtWork =
+        seen !== undefined &&
+        now !== undefined &&
+        (now.stderrBytes > seen.stderrBytes ||
+          Math.abs(now.processorMs - seen.processorMs) >= minProcessorMs);
+      seen = now;
+      if (isAtWork && leftMs > 0) return wait();
+      const text = isAtWork
+        ? `no answer to initialize within ${maxTotalMs} ms, although it was at work`
+        : `no answer to initialize within ${timeoutMs} ms`;
+      giveUp(noAnswer(link.target, text));
+    });
+  };
+  wait();
+  return () => stop();
+}
+
+/** What a server that refused our revision offers instead: one we both know, a legacy one, or nothing. */
+function otherRevision(
+  error: unknown,
+  tried: ModernRevision,
+): ModernRevision | "legacy" | "disjoint" | undefined {
+  if (!(error instanceof RpcError) || error.rpcCode !== rpcCodes["rpc.unsupported_version"]) return undefined;
+  const supported = (error.data as { supported?: unknown } | undefined)?.supported;
+  if (!Array.isArray(supported) || supported.length === 0) return undefined;
+  const mutual = supported.find((candidate): candidate is ModernRevision => isModernRevision(candidate));
+  // Refused although it is in the list: try once more, as the list says; a second refusal is an error.
+  if (mutual !== undefined) return mutual === tried ? tried : mutual;
+  return supported.some(isLegacyRevision) ? "legacy" : "disjoint";
+}
+
+/**
+ * Whether a failed probe says nothing about the era. On a pipe everything but our own giving up says *legacy*. On HTTP,
+ * authorization, server faults and the network say nothing, and two errors say *modern* if they come with a 400.
+ */
+function isNoVerdict(error: unknown, isHttp: boolean): boolean {
+  if (!isHttp)
+    return !(error instanceof RpcError || error instanceof ClosedError || error instanceof ConnectError);
+  const status = statusOf(error);
+  if (status === 401 || status === 403 || (status !== undefined && status >= 500)) return true;
+  if (error instanceof RpcError) return status === 400 && modernCodes.has(error.rpcCode);
+  return !(error instanceof HttpError);
+}
+
+/** Whether the server may be one of 2024-11-05, which takes no requests where it streams. */
+export function mayBeHttpSse(error: unknown): boolean {
+  const status = statusOf(error);
+  if (status !== 400 && status !== 404 && status !== 405) return false;
+  return !(error instanceof RpcError && modernCodes.has(error.rpcCode));
+}
+
+const modernCodes = new Set<number>([
+  rpcCodes["rpc.header_mismatch"],
+  rpcCodes["rpc.missing_capability"],
+  rpcCodes["rpc.unsupported_version"],
+]);
+
+/** The HTTP status an error came with. */
+function statusOf(error: unknown): number | undefined {
+  if (error instanceof HttpError) return error.status;
+  return error instanceof RpcError && error.cause instanceof HttpError ? error.cause.status : undefined;
+}
+
+/** Which era a server turned out to speak. */
+type Verdict = "modern" | "legacy";
+
+/** Remembers verdicts, so that a server is not probed again by every client. Share one between clients. */
+export interface EraCache {
+  get(key: string): Verdict | undefined;
+  set(key: string, verdict: Verdict): void;
+  delete(key: string): void;
+}
+
+const maxEntries = 1000;
+
+/**
+ * A cache in memory. A verdict of *legacy* succeeds forever against a server that was upgraded meanwhile, so it expires;
+ * a wrong *modern* one fails loudly and is dropped then.
+ */
+export function createEraCache(
+  options: { readonly legacyTtlMs?: number; readonly now?: () => number } = {},
+): EraCache {
+  const { legacyTtlMs = 10 * 60_000, now = systemClock.now } = options;
+  const entries = new Map<string, { readonly verdict: Verdict; readonly expiresAt: number }>();
+  return {
+    get: (key) => {
+      const entry = entries.get(key);
+      if (entry === undefined || entry.expiresAt > now()) return entry?.verdict;
+      entries.delete(key);
+      return undefined;
+    },
+    set: (key, verdict) => {
+      const expiresAt = verdict === "legacy" ? now() + legacyTtlMs : Number.POSITIVE_INFINITY;
+      setNewest(entries, key, { verdict, expiresAt }, maxEntries);
+    },
+    delete: (key) => void entries.delete(key),
   };
 }

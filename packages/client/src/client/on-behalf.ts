@@ -28,10 +28,8 @@ import {
   withContext,
 } from "@junctor/core/provider";
 import type { Notification, Request } from "@junctor/core/rpc";
-import type { RequestSpec } from "./conversation.ts";
-import type { Conversations } from "./conversations.ts";
-import type { OpenCall } from "./open-calls.ts";
-import type { QuestionRouter } from "./question-router.ts";
+import type { RequestSpec, Conversations } from "./conversation.ts";
+import type { OpenCall, QuestionRouter } from "./question-router.ts";
 
 /** Sends an operation on behalf of a caller, which gets the progress and answers the questions. */
 export type OnBehalf = (

@@ -8,9 +8,8 @@ import { fromSignal } from "../../../core/src/async/cancellation.ts";
 import { sleep } from "../../../core/src/async/clock.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import type { OpenCall } from "./open-calls.ts";
 import { QuestionHabits } from "./question-habits.ts";
-import { QuestionRouter } from "./question-router.ts";
+import { type OpenCall, QuestionRouter } from "./question-router.ts";
 
 /** What a tool does with questions. */
 const toolHabits = [

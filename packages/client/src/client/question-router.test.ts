@@ -5,9 +5,8 @@ import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Question } from "../../../core/src/mcp/types.ts";
 import type { AskCaller } from "../../../core/src/provider/context.ts";
 import { createVirtualClock, type VirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import type { OpenCall } from "./open-calls.ts";
 import { QuestionHabits } from "./question-habits.ts";
-import { QuestionRouter } from "./question-router.ts";
+import { type OpenCall, QuestionRouter } from "./question-router.ts";
 
 const ask: Question = { method: "roots/list" };
 

@@ -1,13 +1,27 @@
-import { type Cancellation, type Clock, createDeferred, type Deferred } from "@junctor/core/async";
-import { RpcError } from "@junctor/core/errors";
+import {
+  type Cancellation,
+  type Clock,
+  createDeferred,
+  type Deferred,
+  awakeTimer,
+  waitFor,
+  Quota,
+} from "@junctor/core/async";
+import { RpcError, UpstreamError } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
-import { lacking, notOffered, type Question } from "@junctor/core/mcp";
-import { type OpenCall, OpenCalls } from "./open-calls.ts";
+import {
+  lacking,
+  notOffered,
+  type Question,
+  closedForm,
+  unanswered,
+  type ClientCapabilities,
+} from "@junctor/core/mcp";
+import type { AskCaller } from "@junctor/core/provider";
 import { QuestionHabits } from "./question-habits.ts";
-import { QuestionTurns } from "./question-turns.ts";
 
 /** How a call ended: the server answered it, it was never sent, or the server may still be at work on it. */
-export type CallEnd = "answered" | "not_sent" | "given_up";
+type CallEnd = "answered" | "not_sent" | "given_up";
 
 interface QuestionRouterOptions {
   /** The name of the server, for messages to callers. */
@@ -201,4 +215,458 @@ function refusal(
 
 function several(method: string): string {
   return `There are several calls it can be for, and ${method} does not say which`;
+}
+
+interface QuestionTurnsOptions {
+  /** The name of the server, for messages to callers. */
+  readonly server: string;
+  readonly clock: Clock;
+  readonly habits: QuestionHabits;
+  /** How long a caller may take to answer while another call waits for it; 30 s. */
+  readonly limits?: (() => { readonly answerWithinMs: number }) | undefined;
+  /** Whether no other caller has a call underway. */
+  readonly isAlone: (owner: unknown) => boolean;
+  /** Called when a question was answered, or will not be. */
+  readonly onAnswered: () => void;
+}
+
+/** A call that waits for its turn. */
+interface WaitingTurn {
+  readonly call: OpenCall;
+  readonly begin: () => void;
+}
+
+/** A question that its caller has not answered yet. */
+interface OpenQuestion {
+  readonly call: OpenCall;
+  readonly askedAt: number;
+  readonly withdraw: () => void;
+  stopTimer: () => void;
+}
+
+/** How long a call of an unknown kind waits for others of an unknown kind, at a server that never asked anything. */
+const trialMs = 2000;
+/** How long a call waits for its turn. */
+const maxWaitMs = 60_000;
+const maxWaiting = 1000;
+
+/** How long a caller may take that left a question unanswered lately, while others wait. Each further one halves it, down to the least. */
+const repeatedMs = 5000;
+const leastMs = 1000;
+const usualLimits = { answerWithinMs: 30_000 };
+/** The last part of a caller's time is for the server: it hears that no answer will come, and may end the call by itself. */
+const maxGraceMs = 1000;
+
+/**
+ * Lets one call that may ask run at a time, and none while a question is held. Calls that do not ask need no turn. Callers come one
+ * after the other, however many calls each has waiting, and none may keep the others waiting with a question it does not answer.
+ *
+ * A call that waits for the answer to the only question it is known to ask cannot end, and is expected to ask nothing: it gives its turn
+ * to the next. If that one asks something too, its question is held until one of both is over.
+ */
+class QuestionTurns {
+  readonly #options: QuestionTurnsOptions;
+  /** The calls underway that may ask. After a trial there are several. */
+  readonly #loud = new Set<OpenCall>();
+  /** The waiting calls of each holder, in the order in which the holders have their turns. */
+  readonly #queue = new Map<unknown, Set<WaitingTurn>>();
+  #lastHolder: unknown;
+  readonly #waiting = new Quota({ what: "calls waiting for a turn", total: maxWaiting });
+  readonly #questions = new Set<OpenQuestion>();
+  #stopServing = (): void => {};
+  /** The calls that left a question unanswered for too long, and what stops the timer that gives each of them up. */
+  readonly #late = new Map<OpenCall, () => void>();
+  /** The calls that can have asked each question that is held. */
+  readonly #holds = new Set<Iterable<OpenCall>>();
+  /** Until when what a call sent at its end may still be on the way, and whose call it was. */
+  #settles: { readonly until: number; readonly owner: unknown } | undefined;
+
+  constructor(options: QuestionTurnsOptions) {
+    this.#options = options;
+  }
+
+  /** Begins a call's turn. A promise means that the call waits for it; it rejects when the turn does not come. */
+  take(call: OpenCall, stop: Cancellation): Promise<void> | undefined {
+    const isLoud = this.#options.habits.mayAsk(call.about);
+    if (isLoud && (this.#queue.size > 0 || !this.#isFreeFor(call))) return this.#wait(call, stop);
+    if (isLoud) this.#begin(call);
+    return undefined;
+  }
+
+  /** A call is known not to need a turn: it asks on a stream of its own. */
+  release(call: OpenCall): void {
+    if (!this.#loud.has(call)) return;
+    this.#options.habits.noteQuiet(call.about);
+    if (!this.#options.habits.mayAsk(call.about)) this.#loud.delete(call);
+    this.#serve();
+  }
+
+  end(call: OpenCall): void {
+    this.#late.get(call)?.();
+    this.#late.delete(call);
+    if (this.#loud.delete(call)) {
+      this.#settles = { until: this.#options.clock.now() + settleMs, owner: call.owner };
+    }
+    this.#serve();
+  }
+
+  /** Begins no turn until the returned function is called: one of these calls asked something. */
+  hold(candidates: Iterable<OpenCall>): () => void {
+    this.#holds.add(candidates);
+    this.#hurry();
+    return () => {
+      this.#holds.delete(candidates);
+      this.#serve();
+      this.#hurry();
+    };
+  }
+
+  /**
+   * Asks the caller of a call. While other calls wait, the caller has limited time. When it is over the server gets the answer that
+   * its revision has for that, and if it does not end the call soon, the call is given up.
+   */
+  async ask(call: OpenCall, asker: AskCaller, ask: Question, signal: AbortSignal): Promise<RawJson> {
+    if (this.#late.has(call)) return answerClosed(ask);
+    const late = new AbortController();
+    const question: OpenQuestion = {
+      call,
+      askedAt: this.#options.clock.now(),
+      withdraw: () => late.abort(new DOMException("The question was not answered in time", "AbortError")),
+      stopTimer: () => {},
+    };
+    this.#questions.add(question);
+    this.#serve();
+    this.#hurry();
+    try {
+      const answer = asker(ask, AbortSignal.any([signal, late.signal]));
+      return await waitFor(answer, { signal: late.signal });
+    } catch (error) {
+      if (!late.signal.aborted) throw error;
+      return answerClosed(ask);
+    } finally {
+      question.stopTimer();
+      this.#questions.delete(question);
+      this.#options.onAnswered();
+    }
+  }
+
+  /** Whether a question of a call waits for its answer. */
+  isAsked(call: OpenCall): boolean {
+    return [...this.#questions].some((question) => question.call === call);
+  }
+
+  /** Whether a call may begin that may ask. */
+  #isFreeFor({ owner }: OpenCall): boolean {
+    if (this.#holds.size > 0 || ![...this.#loud].every((call) => this.#isPaused(call))) return false;
+    const { clock, isAlone } = this.#options;
+    const isSettled = this.#settles === undefined || clock.now() >= this.#settles.until;
+    return isSettled || (this.#settles?.owner === owner && isAlone(owner));
+  }
+
+  /** Whether a call waits for an answer and will most likely ask nothing else. */
+  #isPaused(call: OpenCall): boolean {
+    return this.isAsked(call) && call.questions === 1 && this.#options.habits.asksOnce(call.about);
+  }
+
+  #begin(call: OpenCall): void {
+    this.#loud.add(call);
+    this.#lastHolder = call.holder;
+  }
+
+  #serve(): void {
+    const { habits } = this.#options;
+    for (const turns of this.#queue.values())
+      for (const { call, begin } of turns) if (!habits.mayAsk(call.about)) begin();
+    // The holder that had the last turn comes after all others.
+    const lastTurns = this.#queue.get(this.#lastHolder);
+    if (lastTurns !== undefined && this.#queue.delete(this.#lastHolder))
+      this.#queue.set(this.#lastHolder, lastTurns);
+    const [turns] = this.#queue.values();
+    const [next] = turns ?? [];
+    if (next === undefined) return;
+    if (this.#isFreeFor(next.call)) return next.begin();
+    const leftMs = (this.#settles?.until ?? 0) - this.#options.clock.now();
+    this.#stopServing();
+    if (leftMs > 0) this.#stopServing = this.#options.clock.timer(leftMs, () => this.#serve());
+  }
+
+  #wait(call: OpenCall, stop: Cancellation): Promise<void> {
+    const { server, clock, habits } = this.#options;
+    if (this.#waiting.refusal(call.holder) !== undefined)
+      return Promise.reject(
+        busy(server, `has more calls waiting than it may (${maxWaiting} for all callers)`),
+      );
+    return new Promise((resolve, reject) => {
+      const end = (settle: () => void): void => {
+        stopTimer();
+        stopTrial();
+        stop.offAbort(giveUp);
+        this.#leaveQueue(waiting);
+        settle();
+      };
+      const begin = (): void => {
+        if (habits.mayAsk(call.about)) this.#begin(call);
+        end(resolve);
+      };
+      const waiting: WaitingTurn = { call, begin };
+      const giveUp = (): void => end(() => reject(stop.reason));
+      const stopTimer = clock.timer(maxWaitMs, () => {
+        const text = `is busy with a call that may ask its caller something, and it did not end within ${maxWaitMs} ms`;
+        end(() => reject(busy(server, text)));
+      });
+      // Most servers never ask; callers of one of those must not wait for each other for long. The first question of a
+      // server may have come while this process was stopped, so only time counts in which it was awake to read it.
+      const stopTrial = awakeTimer(clock, trialMs, () => {
+        if (!habits.hasAsked && this.#holds.size === 0) begin();
+      });
+      this.#joinQueue(waiting);
+      if (stop.isAborted) giveUp();
+      else stop.onAbort(giveUp);
+      this.#serve();
+    });
+  }
+
+  #joinQueue(turn: WaitingTurn): void {
+    const { holder } = turn.call;
+    const turns = this.#queue.get(holder) ?? new Set();
+    turns.add(turn);
+    this.#queue.set(holder, turns);
+    this.#waiting.add(holder);
+    this.#hurry();
+  }
+
+  #leaveQueue(turn: WaitingTurn): void {
+    const { holder } = turn.call;
+    const turns = this.#queue.get(holder);
+    turns?.delete(turn);
+    if (turns?.size === 0) this.#queue.delete(holder);
+    this.#waiting.give(holder);
+    this.#hurry();
+  }
+
+  /** Gives the callers that have a question to answer the time they have now. */
+  #hurry(): void {
+    const { clock } = this.#options;
+    for (const question of this.#questions) {
+      question.stopTimer();
+      const withinMs = this.#withinMs(question.call);
+      const graceMs = Math.min(maxGraceMs, withinMs / 5);
+      const leftMs = question.askedAt + withinMs - graceMs - clock.now();
+      question.stopTimer =
+        withinMs === Infinity
+          ? () => {}
+          : clock.timer(Math.max(0, leftMs), () => this.#endLate(question, graceMs));
+    }
+  }
+
+  /** How long the caller of a call may take to answer: as long as it likes while nobody waits for the end of its call. */
+  #withinMs(call: OpenCall): number {
+    const { habits, clock, limits } = this.#options;
+    const { answerWithinMs } = limits?.() ?? usualLimits;
+    const { owner, holder } = call;
+    const waiting = this.#waitingFor(call);
+    // The calls of one session may wait for its user. Callers without a session may be several programs with one name.
+    const isOwnSession = (other: OpenCall): boolean => typeof owner === "object" && other.owner === owner;
+    const others = waiting.some((other) => other.holder !== holder);
+    const waits = others || waiting.some((other) => !isOwnSession(other));
+    if (!waits) return Infinity;
+    const count = others ? habits.unansweredBy(holder, clock.now()) : 0;
+    if (count === 0) return answerWithinMs;
+    return Math.min(answerWithinMs, Math.max(leastMs, repeatedMs / 2 ** (count - 1)));
+  }
+
+  /** The calls that wait for the end of a call: those without a turn, and those that may have asked a question that is held. */
+  #waitingFor(call: OpenCall): readonly OpenCall[] {
+    const held = [...this.#holds].map((candidates) => [...candidates]).filter((each) => each.includes(call));
+    const asking = held.flat().filter((each) => each !== call && this.#options.habits.mayAsk(each.about));
+    if (held.length === 0 && this.#isPaused(call)) return asking;
+    const turns = [...this.#queue.values()].flatMap((each) => Array.from(each, (turn) => turn.call));
+    return [...turns, ...asking];
+  }
+
+  #endLate({ call, withdraw }: OpenQuestion, graceMs: number): void {
+    const { clock, habits, server } = this.#options;
+    if (!this.#late.has(call)) {
+      habits.noteUnanswered(call.holder, clock.now());
+      this.#late.set(
+        call,
+        clock.timer(graceMs, () => call.giveUp?.(tooLate(server))),
+      );
+    }
+    withdraw();
+  }
+}
+
+/** What a server hears whose question nobody answers. */
+function answerClosed(ask: Question): RawJson {
+  const closed = closedForm(ask);
+  if (closed === undefined) throw unanswered(ask);
+  return closed;
+}
+
+function tooLate(server: string): UpstreamError {
+  const text =
+    `${server} asked something, and the answer did not come in time while other calls waited. The call was cancelled, and ` +
+    "whether it was carried out is unknown.";
+  return new UpstreamError("abandoned", text, { server, delivery: "outcome_unknown" });
+}
+
+function busy(server: string, why: string): UpstreamError {
+  return new UpstreamError("busy", `${server} ${why}; this one was not sent.`, {
+    server,
+    delivery: "not_sent",
+  });
+}
+
+/** A call that is underway, as far as questions are concerned. */
+export interface OpenCall {
+  /** What it requests, such as the name of a tool. */
+  readonly about: string;
+  /** Whose call it is: a session or the name of a caller. */
+  readonly owner: unknown;
+  /** Whose share of the turns it takes: the name of the caller, else its session. */
+  readonly holder?: unknown;
+  /** Asks its caller; undefined for a caller that can be asked nothing. */
+  readonly ask: AskCaller | undefined;
+  /** How many questions it asked so far. */
+  questions?: number;
+  /** A question was refused that it may have asked. */
+  isSuspected?: boolean;
+  /** Cancels it on the server, and fails it with this error. */
+  readonly giveUp?: (error: Error) => void;
+  /** The capabilities that its caller lacks for what was asked. */
+  lacks?: ClientCapabilities | undefined;
+}
+
+/**
+ * Calls that are not known to ask, of callers that can be asked nothing. They are only counted: a question of
+ * any of them is answered in the same way. A question begins a new group, so that it waits for those before it only.
+ */
+interface QuietGroup extends OpenCall {
+  count: number;
+  readonly leave: (isGivenUp: boolean) => void;
+}
+
+/** A call that is over, for which its server may ask something until then. */
+interface Ghost {
+  readonly about: string;
+  readonly owner: unknown;
+  readonly until: number;
+  /** Its result came, so it can only have asked right after that. */
+  readonly isAnswered: boolean;
+}
+
+/** How long a call that was given up may still be the one that asks, and any call of a server that was seen to ask after the end of one. */
+const ghostMs = 60_000;
+/** How long after its end a call that may ask can be the one that asks: what was sent right after the result is still on the way. */
+const settleMs = 20;
+const maxGhosts = 1000;
+
+/** The calls that can ask something: those that are underway, and those that were given up a short time ago. */
+class OpenCalls {
+  readonly #clock: Clock;
+  readonly #onGroupOver: (group: OpenCall, isGivenUp: boolean) => void;
+  readonly #calls = new Set<OpenCall>();
+  /** The group of calls that are begun now, and earlier ones that have not ended. */
+  #group: QuietGroup = this.#createGroup();
+  readonly #groups = new Set<QuietGroup>();
+  #ghosts: readonly Ghost[] = [];
+  #endedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock, onGroupOver: (group: OpenCall, isGivenUp: boolean) => void) {
+    this.#clock = clock;
+    this.#onGroupOver = onGroupOver;
+  }
+
+  add(call: OpenCall): void {
+    this.#calls.add(call);
+  }
+
+  /** Counts a call to the quiet group. Gives the function to be called when the call is over. */
+  addQuiet(): (isGivenUp: boolean) => void {
+    this.#group.count++;
+    return this.#group.leave;
+  }
+
+  /** A call is over. */
+  delete(call: OpenCall, end: "answered" | "not_sent" | "given_up", habits: QuestionHabits): void {
+    this.#calls.delete(call);
+    if (end === "not_sent") return;
+    const isAnswered = end === "answered";
+    if (!isAnswered || habits.hasAskedAfterEnd) this.#addGhost(call, ghostMs, isAnswered);
+    else if (call.isSuspected === true || (habits.mayAsk(call.about) && !hasAskedAll(call, habits)))
+      this.#addGhost(call, settleMs, isAnswered);
+    this.#endedAt = this.#clock.now();
+  }
+
+  /** Whether a call ended a short time ago. */
+  get hasEndedLately(): boolean {
+    return this.#clock.now() - this.#endedAt < ghostMs;
+  }
+
+  /** Whether no other caller has a call underway. */
+  isAlone(owner: unknown): boolean {
+    return [...this.#calls].every((call) => call.owner === owner);
+  }
+
+  /** The calls that can have asked a question that comes now. */
+  candidates(): readonly OpenCall[] {
+    if (this.#group.count > 0) {
+      this.#groups.add(this.#group);
+      this.#group = this.#createGroup();
+    }
+    return [...this.#calls, ...this.#groups];
+  }
+
+  /**
+   * Whether a question that comes now may belong to a call that is over. That is so if a call of another caller is underway, or
+   * if the call that is over may ask and all calls underway are of quiet tools. A tool whose result came right before the question
+   * is no longer expected to ask only once.
+   */
+  isDoubtful(habits: QuestionHabits): boolean {
+    const now = this.#clock.now();
+    this.#ghosts = this.#ghosts.filter(({ until }) => until > now);
+    if (this.#ghosts.length === 0) return false;
+    for (const { about, isAnswered } of this.#ghosts) if (isAnswered) habits.noteAskedMore(about);
+    const calls = [...this.#calls];
+    const isAsking = calls.some(({ about }) => habits.mayAsk(about));
+    return this.#ghosts.some(
+      (ghost) =>
+        calls.some(({ owner }) => owner !== ghost.owner) ||
+        (calls.length > 0 && !isAsking && habits.mayAsk(ghost.about)),
+    );
+  }
+
+  #addGhost({ about, owner }: Pick<OpenCall, "about" | "owner">, ms: number, isAnswered: boolean): void {
+    const isSame = (ghost: Ghost): boolean =>
+      ghost.owner === owner && ghost.about === about && ghost.isAnswered === isAnswered;
+    const others = this.#ghosts.filter((ghost) => !isSame(ghost)).slice(-maxGhosts);
+    const until = Math.max(
+      this.#clock.now() + ms,
+      ...this.#ghosts.filter(isSame).map((ghost) => ghost.until),
+    );
+    this.#ghosts = [...others, { about, owner, until, isAnswered }];
+  }
+
+  #createGroup(): QuietGroup {
+    let hasGivenUp = false;
+    const group: QuietGroup = {
+      about: "",
+      owner: undefined,
+      ask: undefined,
+      count: 0,
+      leave: (isGivenUp) => {
+        // No caller is its owner: the caller that gave it up can be asked nothing.
+        if (isGivenUp) this.#addGhost({ about: group.about, owner: group }, ghostMs, false);
+        hasGivenUp ||= isGivenUp;
+        if (--group.count === 0 && this.#groups.delete(group)) this.#onGroupOver(group, hasGivenUp);
+      },
+    };
+    return group;
+  }
+}
+
+/** Whether a call asked the one question that its tool is known to ask. */
+function hasAskedAll({ about, questions }: OpenCall, habits: QuestionHabits): boolean {
+  return questions === 1 && habits.asksOnce(about);
 }

@@ -1,12 +1,24 @@
+import { Buffer } from "node:buffer";
 import type { Clock } from "@junctor/core/async";
-import { RpcError } from "@junctor/core/errors";
+import { RpcError, NotFoundError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
-import type {
-  ClientCapabilities,
-  CompletionRef,
-  CompletionResult,
-  PromptResult,
-  ResourceResult,
+import {
+  type ClientCapabilities,
+  type CompletionRef,
+  type CompletionResult,
+  type PromptResult,
+  type ResourceResult,
+  isAppOnly,
+  isVisibleTo,
+  originKey,
+  viewType,
+  viewUriOf,
+  type ViewCsp,
+  type ViewPermissions,
+  type Meta,
+  type Resource,
+  type Tool,
+  type ToolResult,
 } from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
 import {
@@ -17,6 +29,7 @@ import {
   type Provider,
 } from "@junctor/core/provider";
 import { type QuestionHandlers, answerAll, fulfil } from "./handlers.ts";
+import type { CallOptions } from "./tool-calls.ts";
 
 /** What may stop a read. */
 export interface ReadOptions {
@@ -80,4 +93,89 @@ export function createReads({ provider, handlers, capabilities, maxRounds, clock
       return result.completion ?? { values: [] };
     },
   };
+}
+
+/** The page of a tool, as a host shows it. The rest is what its server asks of the host, unchecked. */
+interface ReadView {
+  readonly uri: string;
+  readonly html: string;
+  readonly csp?: ViewCsp;
+  readonly permissions?: ViewPermissions;
+  readonly domain?: string;
+  readonly prefersBorder?: boolean;
+}
+
+/** Views of tools, for programs that show them. Give `connect` the option `views`. */
+export interface Apps {
+  /**
+   * Reads the view of a tool. Rejects with a `TypeError` for a tool without one, and with an `RpcError` for what is no page. Show it in a
+   * frame of its own that may do no more than `csp` and `permissions` say and you allow.
+   */
+  readView(tool: Tool, options?: ReadOptions): Promise<ReadView>;
+  /**
+   * Calls a tool for a view. `tool` is the tool whose view it is, `name` what the view calls it: views know the tools of their own server, by
+   * its own names, and may use no others. Rejects with a `NotFoundError` for a tool that is not for views.
+   */
+  callFromApp(tool: Tool, name: string, args?: object, options?: CallOptions): Promise<ToolResult>;
+}
+
+interface AppsOptions {
+  readonly listTools: () => Promise<readonly Tool[]>;
+  readonly listResources: () => Promise<readonly Resource[]>;
+  readonly readResource: Reads["readResource"];
+  readonly call: (name: string, args: object, options: CallOptions) => Promise<ToolResult>;
+}
+
+export function createApps({ listTools, listResources, readResource, call }: AppsOptions): Apps {
+  return {
+    readView: async (tool, options = {}) => {
+      const uri = viewUriOf(tool);
+      if (uri === undefined) throw new TypeError(`The tool ${JSON.stringify(tool.name)} has no view`);
+      const { contents } = await readResource(uri, options);
+      const page = contents.find((content) => content.uri === uri && isPage(content.mimeType));
+      if (page === undefined)
+        throw new RpcError("rpc.other", `The server sent no content of the type ${viewType} for ${uri}`);
+      const html = "text" in page ? page.text : Buffer.from(page.blob, "base64").toString("utf8");
+      // The page itself counts; a server may leave it to the list.
+      const asked =
+        settingsOf(page._meta) ?? settingsOf((await listResources()).find((each) => each.uri === uri)?._meta);
+      return { uri, html, ...asked };
+    },
+    callFromApp: async (tool, name, args = {}, options = {}) => {
+      const server = originOf(tool)?.server;
+      const listed = (await listTools()).find((each) => {
+        const origin = originOf(each);
+        if (server === undefined) return each.name === name;
+        return origin?.server === server && (origin.name === name || each.name === name);
+      });
+      if (listed === undefined || !isVisibleTo(listed, "app")) throw new NotFoundError("tool", name);
+      return call(listed.name, args, options);
+    },
+  };
+}
+
+/** The tools of a list that a model may use: those that are not for views alone. */
+export function modelTools(tools: readonly Tool[]): readonly Tool[] {
+  return tools.filter((tool) => !isAppOnly(tool));
+}
+
+function isPage(mimeType: string | undefined): boolean {
+  return mimeType?.toLowerCase().replaceAll(/\s/g, "") === viewType;
+}
+
+type Settings = Omit<ReadView, "uri" | "html">;
+
+function settingsOf(meta: Meta | undefined): Settings | undefined {
+  const ui = meta?.["ui"];
+  if (typeof ui !== "object" || ui === null) return undefined;
+  const { csp, permissions, domain, prefersBorder } = ui as Settings;
+  return defined({ csp, permissions, domain, prefersBorder });
+}
+
+/** Behind a gateway: the server of a tool, and its own name for it. */
+function originOf({ _meta }: Tool): { readonly server: unknown; readonly name: unknown } | undefined {
+  const origin = _meta?.[originKey];
+  return typeof origin === "object" && origin !== null
+    ? (origin as { readonly server: unknown; readonly name: unknown })
+    : undefined;
 }

@@ -20,9 +20,7 @@ import {
   readFrontMatter,
 } from "@junctor/core/mcp";
 import { createOperation, type Operation, type Outcome, toParams } from "@junctor/core/provider";
-import { type Fetched, KeptList } from "./kept-list.ts";
-import type { PlainRequest } from "./lists.ts";
-import { walkPages } from "./pages.ts";
+import { type Fetched, KeptList, type PlainRequest, walkPages } from "./lists.ts";
 import type { ReadOptions, Reads } from "./reads.ts";
 
 /** The skills of a server. A server that has none lists none. */

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { ConnectError } from "../../../core/src/errors/index.ts";
 import type { StartProgress } from "../../../core/src/mcp/link.ts";
 import { type VirtualClock, createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { watchStart } from "./initialize.ts";
+import { watchStart } from "./negotiate.ts";
 
 function watch(progress?: () => StartProgress): {
   readonly clock: VirtualClock;

@@ -1,21 +1,31 @@
-import type { Clock, Deadline, Deadlines } from "@junctor/core/async";
-import { ToolError } from "@junctor/core/errors";
+import { randomUUID } from "node:crypto";
+import {
+  type Clock,
+  type Deadline,
+  type Deadlines,
+  type Awaitable,
+  dateOf,
+  BoundedQueue,
+} from "@junctor/core/async";
+import { ToolError, SchemaError, ValidationError } from "@junctor/core/errors";
 import { RawJson, toJsonValue } from "@junctor/core/json";
-import { metaKeys, type LogLevel, type ToolResult } from "@junctor/core/mcp";
+import { metaKeys, type LogLevel, type ToolResult, type Tool } from "@junctor/core/mcp";
 import {
   type CallEvent,
   createOperation,
   type Outcome,
   type TaskOutcome,
   toTrace,
+  type Audit,
+  bounded,
+  describeEnd,
+  type CallEnd,
 } from "@junctor/core/provider";
-import { type Recorded, type Tally, newTally } from "./call-record.ts";
-import type { RequestSpec } from "./conversation.ts";
+import { fromJsonSchema, describeIssues, defaultSchemaLimits, type Schema } from "@junctor/core/schema";
+import type { RequestSpec, Agreement } from "./conversation.ts";
 import { type QuestionHandlers, answerAll, fulfil } from "./handlers.ts";
-import type { Operations } from "./operations.ts";
-import { toToolResult } from "./parse-result.ts";
+import { type Operations, toToolResult } from "./operations.ts";
 import type { StartedCall, Tasks } from "./tasks.ts";
-import type { ToolCheck } from "./tool-check.ts";
 
 /** How one call is made. */
 export interface CallOptions {
@@ -172,4 +182,165 @@ export function splitMeta(given: object | undefined): {
   if (!Object.hasOwn(params, "_meta")) return { params: RawJson.fromValue(params), meta: undefined };
   const { _meta, ...rest } = params;
   return { params: RawJson.fromValue(rest), meta: toMetaMembers(_meta) };
+}
+
+/** Checks what goes to tools and comes back, by the schemas they list. */
+interface ToolCheck {
+  /** Throws a `ValidationError` for arguments that do not fit. */
+  checkArguments(tool: Tool, args: unknown): Promise<void>;
+  /** Throws a `ValidationError` for structured output that does not fit, or is missing. */
+  checkOutput(tool: Tool, structured: unknown): Promise<void>;
+}
+
+/**
+ * Schemas are compiled when first needed and kept as long as their tool is. One that cannot be used is reported once
+ * and not checked by: half the ecosystem would be unusable otherwise.
+ */
+export function createToolCheck(onWarning: (text: string) => void): ToolCheck {
+  const schemas = new WeakMap<object, Schema | "unusable">();
+
+  const schemaOf = (tool: Tool, json: { readonly [keyword: string]: unknown }): Schema | undefined => {
+    let schema = schemas.get(json);
+    if (schema === undefined) {
+      schema = usable(() => fromJsonSchema(json, defaultSchemaLimits), tool) ?? "unusable";
+      schemas.set(json, schema);
+    }
+    return schema === "unusable" ? undefined : schema;
+  };
+  const usable = <T>(use: () => T, tool: Tool): T | undefined => {
+    try {
+      return use();
+    } catch (error) {
+      if (!(error instanceof SchemaError)) throw error;
+      onWarning(`A schema of the tool ${tool.name} is not checked by: ${error.message}`);
+      return undefined;
+    }
+  };
+  const check = async (
+    tool: Tool,
+    json: { readonly [keyword: string]: unknown },
+    value: unknown,
+    subject: "arguments" | "output",
+  ): Promise<void> => {
+    const schema = schemaOf(tool, json);
+    if (schema === undefined) return;
+    try {
+      const checked = await schema.check(value);
+      if (checked.ok) return;
+      const said = describeIssues(
+        checked.issues,
+        subject === "arguments" ? "Invalid arguments" : "Invalid output",
+      );
+      throw new ValidationError(tool.name, subject, checked.issues, said);
+    } catch (error) {
+      if (!(error instanceof SchemaError)) throw error;
+      schemas.set(json, "unusable");
+      onWarning(`A schema of the tool ${tool.name} is not checked by: ${error.message}`);
+    }
+  };
+
+  return {
+    checkArguments: (tool, args) => check(tool, tool.inputSchema, args, "arguments"),
+    checkOutput: async (tool, structured) => {
+      if (tool.outputSchema === undefined) return;
+      if (structured !== undefined) return check(tool, tool.outputSchema, structured, "output");
+      const issues = [{ path: "", message: "structuredContent is missing" }];
+      throw new ValidationError(tool.name, "output", issues, describeIssues(issues, "Invalid output"));
+    },
+  };
+}
+
+/** A call, as far as it is known before it is made. */
+interface CallSubject {
+  readonly tool: string;
+  readonly args: RawJson;
+  readonly caller: string | undefined;
+  /** Looked up only for those who write it down. */
+  readonly trace?: () => string | undefined;
+}
+
+/** What the work on a call notes for its record. */
+interface Tally {
+  bytesSent: number;
+  bytesReceived: number;
+}
+
+/** Runs a call and writes it down, whichever way it ends. */
+export type Recorded = (subject: CallSubject, work: (tally: Tally) => Promise<Outcome>) => Promise<Outcome>;
+
+interface RecordedOptions {
+  readonly audit: Audit;
+  readonly target: string;
+  readonly clock: Clock;
+  /** The last agreement with the server. */
+  readonly agreement: () => Agreement | undefined;
+}
+
+function newTally(): Tally {
+  return { bytesSent: 0, bytesReceived: 0 };
+}
+
+export function createRecorded({ audit, target, clock, agreement }: RecordedOptions): Recorded {
+  return async ({ tool, args, caller, trace }, work) => {
+    const startedAt = clock.now();
+    const tally = newTally();
+    const finish = (end: CallEnd): Awaitable<boolean> => {
+      const mode = agreement()?.mode;
+      return audit.record({
+        time: dateOf(startedAt, clock),
+        call: randomUUID(),
+        trace: trace?.(),
+        caller: caller === undefined ? undefined : bounded(caller),
+        server: bounded(target),
+        tool: bounded(tool),
+        era: mode?.kind,
+        revision: mode?.revision,
+        ...audit.describeArguments(args, tool),
+        ...describeEnd(end),
+        ...tally,
+        durationMs: clock.now() - startedAt,
+      });
+    };
+    const outcome = await work(tally).catch(async (error: unknown) => {
+      await finish({ kind: "failed", error });
+      throw error;
+    });
+    await finish(outcome);
+    return outcome;
+  };
+}
+
+/** What a streamed call gives: events, and at the end the result. */
+export type CallPart = CallEvent | { readonly kind: "result"; readonly result: ToolResult };
+
+/** Most events that wait for a slow reader; more are dropped. */
+const maxWaiting = 1000;
+
+/** Runs a call and yields its events in order, the result last. Rejects as the call does; leaving the loop early gives the call up. */
+export async function* streamCall(
+  call: (options: CallOptions) => Promise<ToolResult>,
+  options: CallOptions = {},
+): AsyncGenerator<CallPart, void> {
+  const leaving = new AbortController();
+  const signal =
+    options.signal === undefined ? leaving.signal : AbortSignal.any([options.signal, leaving.signal]);
+  const parts = new BoundedQueue<CallEvent>(maxWaiting);
+  let waiting = 0;
+  const onEvent = (event: CallEvent): void => {
+    options.onEvent?.(event);
+    if (waiting >= maxWaiting) return;
+    waiting++;
+    void parts.push(event);
+  };
+  const ended = call({ ...options, signal, onEvent }).finally(() => parts.close());
+  ended.catch(() => {}); // Reported below, after what came before it.
+  try {
+    for await (const part of parts) {
+      waiting--;
+      yield part;
+    }
+    yield { kind: "result", result: await ended };
+  } finally {
+    leaving.abort();
+  }
 }

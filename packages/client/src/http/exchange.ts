@@ -1,9 +1,11 @@
 import { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
 import { type Cancellation, type Clock, systemClock, type Numbered } from "@junctor/core/async";
-import { ClosedError, failureCodeOf, systemCodeOf, HttpError } from "@junctor/core/errors";
+import { ClosedError, failureCodeOf, systemCodeOf, HttpError, RpcError } from "@junctor/core/errors";
+import { Pieced, minPiecedBytes } from "@junctor/core/json";
+import { messageShape } from "@junctor/core/mcp";
+import { type Incoming, parseMessage, parsePieced } from "@junctor/core/rpc";
 import { type Dispatcher, errors as undiciErrors } from "undici";
-import { KeptPart, noBytes } from "./kept-part.ts";
 
 /** Where requests go. Taking a URL apart for each of them would cost more than a small answer takes to read. */
 interface HttpTarget {
@@ -254,4 +256,77 @@ export function httpErrorOf(status: number, url: URL, body: Uint8Array): HttpErr
   // The beginning of a web page says nothing.
   const excerpt = /^<(?:!doctype|html|\?xml)/i.test(text) ? "" : text.slice(0, 200);
   return new HttpError(status, `${url.origin}${url.pathname}`, excerpt);
+}
+
+/**
+ * How much of a response is kept here while the sink wants nothing, before its socket is paused. undici copies all that waits on a socket
+ * whenever it is resumed, and has the socket read 64 KiB more. So a server that sends each event as a chunk of its own would
+ * make it hold more and more, were the socket paused and resumed for each.
+ */
+const maxKeptBytes = 128 * 1024;
+
+/** What a chunk costs besides its bytes. */
+const chunkBytes = 64;
+
+const noBytes: Uint8Array = new Uint8Array(0);
+
+/** The part of a response that came while its sink wanted nothing. */
+class KeptPart {
+  #chunks: Uint8Array[] = [];
+  #size = 0;
+  /** Ends the response, if its end came too. */
+  end: (() => void) | undefined;
+
+  /** True when the socket is to be paused. */
+  add(bytes: Uint8Array): boolean {
+    this.#chunks.push(bytes);
+    this.#size += bytes.length + chunkBytes;
+    return this.#size >= maxKeptBytes;
+  }
+
+  take(): Uint8Array {
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    this.#size = 0;
+    return chunks.length === 0 ? noBytes : Buffer.concat(chunks);
+  }
+}
+
+/** A response that was read to its end. */
+export class WholeReply implements ReplySink {
+  status = 0;
+  headers: IncomingHttpHeaders = {};
+  readonly #maxBytes: number;
+  readonly #chunks: Uint8Array[] = [];
+  #length = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  head(status: number, headers: IncomingHttpHeaders): void {
+    this.status = status;
+    this.headers = headers;
+  }
+
+  chunk(bytes: Uint8Array): boolean {
+    this.#length += bytes.length;
+    if (this.#length > this.#maxBytes)
+      throw new RpcError("rpc.other", `The server answered with more than ${this.#maxBytes} bytes`);
+    this.#chunks.push(bytes);
+    return false;
+  }
+
+  /** The body as a message. A large one is parsed in the pieces it came in. */
+  parse(): Incoming {
+    const options = { shape: messageShape };
+    return this.#length < minPiecedBytes
+      ? parseMessage(this.body, options)
+      : parsePieced(new Pieced(this.#chunks), options);
+  }
+
+  get body(): Uint8Array {
+    const [only] = this.#chunks;
+    return this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
+  }
 }

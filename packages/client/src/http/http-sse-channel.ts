@@ -4,8 +4,7 @@ import { messageShape } from "@junctor/core/mcp";
 import { type Channel, type Incoming, encodeMessage, parseMessage } from "@junctor/core/rpc";
 import { Agent, type Dispatcher } from "undici";
 import type { Authorizer } from "../sign-in/index.ts";
-import { sendAuthorized } from "./authorized-send.ts";
-import type { HeaderSource } from "./endpoint.ts";
+import { sendAuthorized, type HeaderSource } from "./endpoint.ts";
 import {
   exchange,
   type OutgoingRequest,
@@ -13,9 +12,9 @@ import {
   httpErrorOf,
   mediaTypeOf,
   toTarget,
+  WholeReply,
 } from "./exchange.ts";
-import { SseReader } from "./sse-reader.ts";
-import { WholeReply } from "./whole-reply.ts";
+import { SseReader } from "./reply-reader.ts";
 
 interface HttpSseOptions {
   readonly headers?: HeaderSource | undefined;

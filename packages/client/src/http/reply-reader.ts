@@ -1,6 +1,7 @@
+import { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
 import { type Clock, sleep, type LeakyBucket } from "@junctor/core/async";
-import { costOf, kibibyteMs } from "@junctor/core/channel";
+import { costOf, kibibyteMs, Pieces } from "@junctor/core/channel";
 import { RpcError } from "@junctor/core/errors";
 import { messageShape } from "@junctor/core/mcp";
 import {
@@ -11,9 +12,7 @@ import {
   type Response,
   parseMessage,
 } from "@junctor/core/rpc";
-import { mediaTypeOf, type ReplySink } from "./exchange.ts";
-import { type SseEvent, SseReader } from "./sse-reader.ts";
-import { WholeReply } from "./whole-reply.ts";
+import { mediaTypeOf, type ReplySink, WholeReply } from "./exchange.ts";
 
 /** Takes everything that is no answer: notifications, a legacy server's requests, input that is no message. Until a promise resolves nothing more is read. */
 export type TakeMessage = (message: Exclude<Incoming, Response | Batch>) => Promise<void> | void;
@@ -145,4 +144,191 @@ export class ReplyReader implements ReplySink {
   get retryMs(): number | undefined {
     return this.#stream?.retryMs;
   }
+}
+
+/** One event of a stream. */
+interface SseEvent {
+  readonly event?: string | undefined;
+  /** The one it brought itself; see {@link SseReader.lastEventId}. */
+  readonly id?: string | undefined;
+  /** The bytes as they came, UTF-8 or not. They may lie in the chunk that brought them. */
+  readonly data: Uint8Array;
+}
+
+const newline = 0x0a;
+const carriageReturn = 0x0d;
+const space = 0x20;
+const colon = 0x3a;
+const byteOrderMark = Buffer.from("\uFEFF");
+const dataName = Buffer.from("data");
+const eventName = Buffer.from("event");
+const idName = Buffer.from("id");
+const retryName = Buffer.from("retry");
+const usualEvent = Buffer.from("message");
+const joint = Uint8Array.of(newline);
+const digits = /^[0-9]+$/;
+/** A mark that is not at the very start of the stream is text. */
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/**
+ * Reads an event stream piece by piece, by the rules of the WHATWG (HTML, "Interpreting an event stream"). Comments and
+ * unknown fields are left out. One rule is not followed: an event whose data is an empty line is an event.
+ *
+ * Works on bytes: most events lie in one chunk and are handed out where they lie, without a copy.
+ */
+export class SseReader {
+  /** The id most recently sent, on an event with data or without. */
+  lastEventId: string | undefined;
+  /** The wait the server asked for most recently. */
+  retryMs: number | undefined;
+  /** Bytes so far that are no data: comments, names, other fields. */
+  idleBytes = 0;
+  readonly #maxEventBytes: number;
+  #isFirstLine = true;
+  /** The last chunk ended with a carriage return: if a newline follows, it belongs to the same line end. */
+  #isAfterReturn = false;
+  /** The part of a line whose end has not come yet. */
+  #line = new Pieces();
+  /** What the event that has not ended yet holds so far; its data is one line, or the pieces of several. */
+  #data: Uint8Array | Pieces | undefined;
+  #event: string | undefined;
+  #id: string | undefined;
+
+  /** `resumed` is the reader of the stream that this one continues. */
+  constructor(maxEventBytes: number, resumed?: SseReader) {
+    this.#maxEventBytes = maxEventBytes;
+    this.lastEventId = resumed?.lastEventId;
+    this.retryMs = resumed?.retryMs;
+  }
+
+  /**
+   * The events that are complete with this chunk, which must not change afterwards. Throws an `RpcError` for one over
+   * the limit; the reader is of no use then.
+   */
+  read(chunk: Uint8Array): readonly SseEvent[] {
+    const events: SseEvent[] = [];
+    if (chunk.length === 0) return events;
+    let start = this.#isAfterReturn && chunk[0] === newline ? 1 : 0;
+    this.#isAfterReturn = chunk[chunk.length - 1] === carriageReturn;
+    // Each is looked for again only when it was passed: a chunk without returns is searched for them once.
+    let nextNewline = find(newline, chunk, start);
+    let nextReturn = find(carriageReturn, chunk, start);
+    for (;;) {
+      const end = Math.min(nextNewline, nextReturn);
+      if (end === chunk.length) break;
+      let event: SseEvent | undefined;
+      if (this.#line.length === 0) event = this.#take(chunk, start, end);
+      else {
+        // A line whose beginning came in earlier chunks. Checked before its parts become one: they are twice in memory then.
+        this.#check(this.#line.length + end - start);
+        this.#line.append(chunk.subarray(start, end));
+        const line = this.#line.join();
+        this.#line = new Pieces();
+        event = this.#take(line, 0, line.length);
+      }
+      if (event !== undefined) events.push(event);
+      start = end + 1;
+      if (end === nextReturn && chunk[start] === newline) start++;
+      if (nextNewline < start) nextNewline = find(newline, chunk, start);
+      if (nextReturn < start) nextReturn = find(carriageReturn, chunk, start);
+    }
+    if (start < chunk.length) {
+      this.#check(this.#line.length + chunk.length - start);
+      this.#line.append(chunk.subarray(start));
+    }
+    return events;
+  }
+
+  /** Takes the line at `start`; a blank one ends an event. */
+  #take(bytes: Uint8Array, start: number, end: number): SseEvent | undefined {
+    this.#check(end - start);
+    this.idleBytes++;
+    if (this.#isFirstLine) {
+      this.#isFirstLine = false;
+      if (startsWith(byteOrderMark, bytes, start, end)) start += byteOrderMark.length;
+    }
+    if (start === end) return this.#finish();
+    const data = valueOf(dataName, bytes, start, end);
+    this.idleBytes += (data === -1 ? end : data) - start;
+    if (data !== -1) {
+      this.#data = joinData(this.#data, bytes.subarray(data, end));
+      return undefined;
+    }
+    const event = valueOf(eventName, bytes, start, end);
+    if (event !== -1) {
+      this.#event = toEventName(bytes, event, end);
+      return undefined;
+    }
+    const id = valueOf(idName, bytes, start, end);
+    if (id !== -1) {
+      const text = decoder.decode(bytes.subarray(id, end));
+      if (!text.includes("\0")) this.#id = text;
+      return undefined;
+    }
+    const retry = valueOf(retryName, bytes, start, end);
+    const text = retry === -1 ? "" : decoder.decode(bytes.subarray(retry, end));
+    if (digits.test(text)) this.retryMs = Number(text);
+    return undefined;
+  }
+
+  #finish(): SseEvent | undefined {
+    const event = this.#event;
+    const id = this.#id;
+    const data = this.#data instanceof Pieces ? this.#data.join() : this.#data;
+    this.#data = undefined;
+    this.#event = undefined;
+    this.#id = undefined;
+    // Not earlier: an event that is cut off has not come, and is asked for again.
+    if (id !== undefined) this.lastEventId = id;
+    return data === undefined ? undefined : { event, id, data };
+  }
+
+  /** Counts a line to the event it is part of, wherever it is cut. */
+  #check(lineBytes: number): void {
+    if ((this.#data?.length ?? 0) + lineBytes <= this.#maxEventBytes) return;
+    this.#data = undefined;
+    this.#line = new Pieces();
+    throw new RpcError("rpc.other", `The server sent an event of more than ${this.#maxEventBytes} bytes`);
+  }
+}
+
+/** The data of an event with one more line. */
+function joinData(data: Uint8Array | Pieces | undefined, value: Uint8Array): Uint8Array | Pieces {
+  if (data === undefined) return value;
+  let pieces = data;
+  if (!(pieces instanceof Pieces)) {
+    pieces = new Pieces();
+    pieces.append(data as Uint8Array);
+  }
+  pieces.append(joint);
+  pieces.append(value);
+  return pieces;
+}
+
+/** Where the next such byte is, or the length if there is none. */
+function find(byte: number, bytes: Uint8Array, start: number): number {
+  const at = bytes.indexOf(byte, start);
+  return at === -1 ? bytes.length : at;
+}
+
+function startsWith(prefix: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
+  if (end - start < prefix.length) return false;
+  for (let index = 0; index < prefix.length; index++)
+    if (bytes[start + index] !== prefix[index]) return false;
+  return true;
+}
+
+/** Where the value of this field begins, or -1 if the line is another field. A name alone has an empty value. */
+function valueOf(name: Uint8Array, bytes: Uint8Array, start: number, end: number): number {
+  if (!startsWith(name, bytes, start, end)) return -1;
+  const next = start + name.length;
+  if (next === end) return end;
+  if (bytes[next] !== colon) return -1;
+  return next + 1 < end && bytes[next + 1] === space ? next + 2 : next + 1;
+}
+
+function toEventName(bytes: Uint8Array, start: number, end: number): string | undefined {
+  // Nearly every event of an MCP server says this: to know it again costs less than to decode it.
+  const isUsual = end - start === usualEvent.length && startsWith(usualEvent, bytes, start, end);
+  return isUsual ? "message" : decoder.decode(bytes.subarray(start, end)) || undefined;
 }

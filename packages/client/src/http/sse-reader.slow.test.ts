@@ -2,7 +2,7 @@ import { memoryUsage } from "node:process";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { beforeAll, describe, expect, test } from "vitest";
-import { SseReader } from "./sse-reader.ts";
+import { SseReader } from "./reply-reader.ts";
 
 describe("in memory,", () => {
   const megabyte = 1024 * 1024;

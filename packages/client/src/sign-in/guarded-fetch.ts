@@ -1,8 +1,8 @@
 import type { LookupAddress } from "node:dns";
-import { isIP } from "node:net";
+import { isIP, type LookupFunction } from "node:net";
 import { type Clock, systemClock } from "@junctor/core/async";
-import { createGuardedLookup, findAddressProblem, ForbiddenAddress, isLoopbackHost } from "./addresses.ts";
-import type { ReachableHosts } from "./addresses.ts";
+import { AuthorizationError } from "@junctor/core/errors";
+import type ipaddr from "ipaddr.js";
 
 /** One request to an authorization server, or for metadata. */
 interface GuardedRequest {
@@ -110,4 +110,142 @@ function toHeaders(given: { readonly [name: string]: string | string[] | undefin
 async function lookupAll(hostname: string): Promise<readonly LookupAddress[]> {
   const { lookup } = await import("node:dns/promises");
   return lookup(hostname, { all: true });
+}
+
+export interface JsonMembers {
+  readonly [key: string]: unknown;
+}
+
+interface FetchJsonOptions {
+  readonly server: URL;
+  readonly fetch: GuardedFetch;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * The JSON object at a URL; undefined when there is none. Rejects with an `AuthorizationError` when the URL must not be asked or does
+ * not answer.
+ */
+export async function fetchJson(
+  url: URL,
+  { server, fetch, signal }: FetchJsonOptions,
+): Promise<JsonMembers | undefined> {
+  const response = await fetch(url, { signal }).catch((error: unknown) => {
+    throw toAuthorizationError(error, server);
+  });
+  if (response.status >= 500)
+    throw new AuthorizationError("unreachable", nameOf(server), `${url.host} answered ${response.status}`);
+  if (response.status !== 200) return undefined;
+  return parseObject(await response.text());
+}
+
+/** The object of a JSON text; undefined for any other text. */
+export function parseObject(text: string): JsonMembers | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as JsonMembers)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The error for a host that was not asked, or did not answer. */
+export function toAuthorizationError(error: unknown, server: URL): unknown {
+  if (error instanceof AuthorizationError) return error;
+  if (error instanceof ForbiddenAddress)
+    return new AuthorizationError("metadata", nameOf(server), error.message);
+  if (error instanceof DOMException && error.name === "AbortError") return error;
+  const cause = findForbidden(error);
+  if (cause !== undefined) return new AuthorizationError("metadata", nameOf(server), cause.message);
+  const text = `its authorization server does not answer: ${error instanceof Error ? error.message : String(error)}`;
+  return new AuthorizationError("unreachable", nameOf(server), text, { cause: error });
+}
+
+function findForbidden(error: unknown): ForbiddenAddress | undefined {
+  for (let each = error, depth = 0; each instanceof Error && depth < 5; each = each.cause, depth++)
+    if (each instanceof ForbiddenAddress) return each;
+  return undefined;
+}
+
+/** What an authorization server said when it refused: the error of RFC 6749, section 5.2, or the status. */
+export function fetchFailure(status: number, answer: JsonMembers | undefined): string {
+  const { error, error_description: description } = answer ?? {};
+  const said = [error, description].filter((part) => typeof part === "string");
+  return said.length === 0
+    ? `status ${status}`
+    : said
+        .join(": ")
+        .replaceAll(/[^\x20-\x7e]/g, " ")
+        .slice(0, 300);
+}
+
+/** A server's URL without its query, which may hold a key. */
+export function nameOf({ origin, pathname }: URL): string {
+  return `${origin}${pathname}`;
+}
+
+/** Which hosts beside those of the public Internet may be asked. */
+interface ReachableHosts {
+  /** The server is on this machine, so its authorization server may be too. */
+  readonly isLoopbackAllowed: boolean;
+  /** Names and addresses that the user wrote: they may be private. In lower case, as in `URL.hostname`. */
+  readonly named: ReadonlySet<string>;
+}
+
+type Addresses = typeof ipaddr;
+
+/** Whether a host of a URL is this machine. */
+export function isLoopbackHost(hostname: string): boolean {
+  const host = hostname.replace(/^\[(.*)\]$/, "$1");
+  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+}
+
+/** Why an address must not be asked; undefined when it may. Addresses that stand for others count as those. */
+function findAddressProblem(
+  addresses: Addresses,
+  address: string,
+  hosts: ReachableHosts,
+): string | undefined {
+  if (!addresses.isValid(address)) return `${address} is not an address`;
+  const range = addresses.process(address).range();
+  if (range === "unicast") return undefined;
+  if (range === "loopback" && hosts.isLoopbackAllowed) return undefined;
+  return `${address} is not an address of the public Internet (${range})`;
+}
+
+/**
+ * Finds the addresses of a host and gives only those that may be asked. The socket is opened to what this function gives, so a
+ * name that resolves to another address later changes nothing.
+ */
+function createGuardedLookup(
+  addresses: Addresses,
+  resolve: (hostname: string) => Promise<readonly LookupAddress[]>,
+  hosts: ReachableHosts,
+): LookupFunction {
+  return (hostname, options, callback) => {
+    const give = (found: readonly LookupAddress[]): void => {
+      const problem = hosts.named.has(hostname.toLowerCase())
+        ? undefined
+        : found.map(({ address }) => findAddressProblem(addresses, address, hosts)).find(Boolean);
+      const [first] = found;
+      if (problem !== undefined || first === undefined)
+        return callback(new ForbiddenAddress(hostname, problem ?? "it has no address"), "");
+      if (options.all === true) callback(null, [...found]);
+      else callback(null, first.address, first.family);
+    };
+    resolve(hostname)
+      .then(give)
+      .catch((error: unknown) => callback(error as NodeJS.ErrnoException, ""));
+  };
+}
+
+/** A host that must not be asked. */
+class ForbiddenAddress extends Error {
+  override readonly name = "ForbiddenAddress";
+
+  constructor(host: string, problem: string) {
+    super(`${host} must not be asked: ${problem}`);
+  }
 }

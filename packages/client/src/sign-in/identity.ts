@@ -1,9 +1,8 @@
 import { AuthorizationError } from "@junctor/core/errors";
-import { beginLogin, type PendingLogin, readCode } from "./code-flow.ts";
-import { nameOf } from "./fetch-json.ts";
-import { type LoginTerms, obtainClient } from "./login.ts";
+import { post } from "./credential.ts";
+import { nameOf } from "./guarded-fetch.ts";
+import { beginLogin, type PendingLogin, readCode, type LoginTerms, obtainClient } from "./login.ts";
 import { findServerMetadata } from "./metadata.ts";
-import { post } from "./token-request.ts";
 
 /** How an issuer is asked who a person is. `server` is the issuer itself. */
 export type IdentityTerms = Pick<LoginTerms, "server" | "client" | "store" | "fetch" | "clock"> & {

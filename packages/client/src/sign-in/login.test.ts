@@ -1,10 +1,15 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../../core/src/async/clock.ts";
-import { finishLogin, type PendingLogin } from "./code-flow.ts";
 import { createMemoryStore, type Credential } from "./credential.ts";
 import type { GuardedFetch } from "./guarded-fetch.ts";
-import { type LoginOccasion, type LoginTerms, prepareLogin } from "./login.ts";
+import {
+  finishLogin,
+  type PendingLogin,
+  type LoginOccasion,
+  type LoginTerms,
+  prepareLogin,
+} from "./login.ts";
 
 const server = new URL("https://mcp.example.com/team/mcp");
 const redirectUrl = "http://127.0.0.1:33418/callback";

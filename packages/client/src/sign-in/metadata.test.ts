@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseChallenge } from "./challenge.ts";
+import { parseChallenge } from "./metadata.ts";
 
 describe("a challenge", () => {
   test("has the metadata, the scopes and the error of its Bearer part", () => {

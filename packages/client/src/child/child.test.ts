@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { toChildEnv } from "./child-env.ts";
+import { toChildEnv } from "./child.ts";
 
 test("only names on the list are passed on, and what the user names", () => {
   const own = {

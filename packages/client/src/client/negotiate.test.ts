@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createEraCache } from "./era-cache.ts";
+import { createEraCache } from "./negotiate.ts";
 
 test("a legacy verdict expires and a modern one does not", () => {
   let now = 0;

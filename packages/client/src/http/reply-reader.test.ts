@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
 import { RpcError } from "../../../core/src/errors/index.ts";
-import { SseReader } from "./sse-reader.ts";
+import { SseReader } from "./reply-reader.ts";
 
 interface Reading {
   readonly events: readonly { readonly id: unknown; readonly event: unknown; readonly data: string }[];
