@@ -10,6 +10,7 @@ export {
   prefixOf,
   qualify,
   type Separator,
+  toGroupName,
   unqualified,
 } from "./namespace.ts";
 export { createPolledLists } from "./polled-lists.ts";

@@ -71,9 +71,9 @@ export function unqualified(name: string, { maxLength }: Naming): string {
   return toFit(name, name === "" ? "_" : toSafe(name, "."), maxLength);
 }
 
-/** The name of a member's group: its own behind that of the member, in the characters that names of groups may have. */
-export function toGroupName(member: string, name: string): string {
-  const full = `${member}-${name}`;
+/** A name in the characters that names of groups may have; of a member's group, its own behind that of the member. */
+export function toGroupName(...names: readonly string[]): string {
+  const full = names.join("-");
   const safe = full
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, "-")

@@ -579,6 +579,13 @@ export const profileRows = {
     byDefault: "those of its servers",
     doc: "text for the model. Some clients show it the first 2,048 characters only",
   }),
+  group: row({
+    type: text('"All about the code of a change."'),
+    usual: undefined,
+    ...asked,
+    byDefault: "none",
+    doc: 'with `"drafts": ["groups"]`: serves this profile as a [group](groups.md) with this description, at the path of all servers',
+  }),
   rename: row({
     type: rename,
     usual: {},
@@ -636,7 +643,10 @@ export function narrowProfiles(
 ): readonly ProfileConfig[] {
   return next.map((profile) => {
     const before = agreed.find(({ name }) => name === profile.name);
-    return narrowRows(profileRows, profile, before ?? { ...profile, instructions: undefined, rename: {} })
-      .value;
+    return narrowRows(
+      profileRows,
+      profile,
+      before ?? { ...profile, instructions: undefined, group: undefined, rename: {} },
+    ).value;
   });
 }

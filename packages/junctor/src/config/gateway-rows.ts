@@ -669,6 +669,13 @@ export const gatewayRows = {
     effect: "live",
     doc: 'the kinds of secrets that are replaced by `[redacted]`, in results of every kind, in titles and descriptions of lists, and in instructions; a thing whose name matches is left out: `email`, `credit-card`, `aws-key`, `github-token`, `jwt`, `private-key`, `bearer`, `openai-key`, or `"/…/flags"`',
   }),
+  drafts: row({
+    type: list(choice("groups"), '"drafts": ["groups"]'),
+    usual: [],
+    ...atStart,
+    byDefault: "none",
+    doc: 'drafts of the protocol that are tried: `"groups"` asks servers for [groups](groups.md) and serves them to callers that declare the draft',
+  }),
   http: row({
     type: http,
     usual: usualOf(httpRows),

@@ -480,6 +480,15 @@ export const serverRows = {
     isOwn: true,
     doc: 'by own name: `{ "name": "find" }` renames (the whole name, without a prefix), `{ "description": "…" }` describes, `{ "hide": true }` hides',
   }),
+  group: row({
+    type: text('"Issues, pull requests and code search."'),
+    usual: undefined,
+    isOwn: true,
+    // A text for models, in which variables are filled in.
+    ...asked,
+    byDefault: "none",
+    doc: 'with `"drafts": ["groups"]`: serves this server as a [group](groups.md) with this description, which tells a model when to open it',
+  }),
   trustHints: row({
     type: flag,
     usual: false,

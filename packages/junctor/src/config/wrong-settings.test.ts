@@ -28,11 +28,11 @@ describe("the junctor section", () => {
   test.each([
     [
       section('{ "seperator": "_" }'),
-      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, history, remember, lock, store, trunk, drainMs.)",
+      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, drafts, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, history, remember, lock, store, trunk, drainMs.)",
     ],
     [
       section('{ "colour": 1 }'),
-      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, history, remember, lock, store, trunk, drainMs",
+      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, drafts, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, history, remember, lock, store, trunk, drainMs",
     ],
     [
       section('{ "tools": {} }'),
@@ -314,11 +314,11 @@ describe("a server's settings", () => {
     [settings("[]"), 'junctor.servers.x: must be an object, not an array: write { "start": "lazy" }'],
     [
       settings('{ "strat": "lazy" }'),
-      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, maxResultTokens, audit, record, sandbox, tasks, extensions, oauth, credentials.)",
+      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, group, trustHints, maxResultTokens, audit, record, sandbox, tasks, extensions, oauth, credentials.)",
     ],
     [
       settings('{ "command": "a" }'),
-      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, maxResultTokens, audit, record, sandbox, tasks, extensions, oauth, credentials",
+      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, group, trustHints, maxResultTokens, audit, record, sandbox, tasks, extensions, oauth, credentials",
     ],
     [
       settings('{ "oauth": { "grant": "client_credentials", "clientId": "x" } }'),

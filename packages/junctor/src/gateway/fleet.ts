@@ -113,7 +113,7 @@ export class Fleet implements AsyncDisposable {
       const upstream = running.get(server.name);
       if (upstream === undefined || upstream.config === server) continue;
       upstream.config = server;
-      shared?.setKey(upstream, toUpstreamKey(server));
+      shared?.setKey(upstream, this.#keyOf(server));
     }
     this.factory.slots.begin();
     const kept = new Set(remote.map(({ name }) => name));
@@ -171,6 +171,11 @@ export class Fleet implements AsyncDisposable {
     await this.#options.memory?.flush();
   }
 
+  /** What servers of two gateways must have in common to be one: drafts are declared to the server. */
+  #keyOf(config: ServerConfig): string {
+    return `${toUpstreamKey(config)}${this.#options.drafts?.join(" ") ?? ""}`;
+  }
+
   #create(config: ServerConfig, firstListMs: () => number): Upstream {
     const { shared } = this.#options;
     const predecessor = this.#upstreams.get(config.name);
@@ -181,7 +186,7 @@ export class Fleet implements AsyncDisposable {
     const create = (report: typeof listen): Upstream =>
       this.factory.create({ config, firstListMs, predecessor, report });
     if (shared === undefined) return create(listen);
-    return shared.take(toUpstreamKey(config), { user: this, listen }, create, predecessor);
+    return shared.take(this.#keyOf(config), { user: this, listen }, create, predecessor);
   }
 }
 

@@ -132,6 +132,7 @@ export class Runtime {
         folder !== undefined && first.remember
           ? openListMemory({ folder, hide: hideStrong, log, clock })
           : undefined,
+      drafts: first.drafts,
       maxStarts: () => config().maxStarts,
       heldFd: options.heldFd,
       onServer: options.onServer,

@@ -19,6 +19,7 @@ import { hideInData } from "../log/index.ts";
 import { withOpenedMethods } from "../policy/index.ts";
 import { offeredExtensions } from "../servers/index.ts";
 import type { Generation } from "./generation.ts";
+import { type ServedGroup, withServedGroups } from "./groups.ts";
 import { isKnownIn, noteList } from "./list-notes.ts";
 import type { Runtime } from "./runtime.ts";
 import { createWaitingLog } from "./server-log.ts";
@@ -43,6 +44,7 @@ export function createStack(entrance: Entrance, parts: StackParts): Provider {
   const profile = entrance.kind === "profile" ? entrance.profile : undefined;
   const viewFor = entrance.name === undefined ? parts.policy.viewFor : parts.policy.viewAt(entrance.name);
   return stack(
+    parts.config.drafts.includes("groups") && groups(entrance, viewFor, parts), // of what is listed from here on
     profile !== undefined && profile.tools !== "all" && search(profile, viewFor, parts), // finds by the profile's names
     entrance.kind === "server" && ownNames(entrance.name, viewFor, parts),
     caps(entrance, parts), // those of the profile, then those of servers
@@ -75,7 +77,8 @@ function catalog(viewFor: (caller: CallerInfo) => View, parts: StackParts): Prov
     onChange: runtime.changes.onChange,
     onWaiting: createWaitingLog(runtime.log),
     offers: (caller) => ({
-      serves: (method) => methods.has(method),
+      // Groups are a draft: the layer of groups serves them.
+      serves: (method) => methods.has(method) && methods.get(method)?.extension !== extensionIds.groups,
       extensions: { ...offeredExtensions(fleet.servers, viewFor(caller)), ...ownExtensions },
     }),
     // Each key may see something else, so no list is for a cache that serves others.
@@ -112,6 +115,42 @@ function profileNames({ rename, pin }: ProfileConfig): Layer {
 function ownNames(server: string, viewFor: (caller: CallerInfo) => View, { runtime }: StackParts): Layer {
   const uris = (): UriNames | undefined => runtime.catalog.snapshotFor(anyone).uris.get(server);
   return (inner) => withOwnNames(inner, { viewFor, uris });
+}
+
+/** Servers and profiles as groups. A profile is one at the entrance of all servers, where its tools have the names that it is told by. */
+function groups(entrance: Entrance, viewFor: (caller: CallerInfo) => View, parts: StackParts): Layer | false {
+  const { config, policy } = parts;
+  const rename = entrance.kind === "profile" ? entrance.profile.rename : {};
+  const publicNames = invert(rename);
+  const hasFrom =
+    (viewOf: (caller: CallerInfo) => View, server?: string): ServedGroup["has"] =>
+    (part, key, context) => {
+      const view = viewOf(context);
+      if (part === "resources") {
+        const owner = view.resourceOwner(key)?.server;
+        return owner !== undefined && (server ?? owner) === owner;
+      }
+      const claim =
+        part === "tools" ? view.toolClaims.get(publicNames.get(key) ?? key) : view.promptClaims.get(key);
+      return claim !== undefined && (server ?? claim.server) === claim.server;
+    };
+  const describe = <T extends { readonly name: string; readonly group: string | undefined }>(
+    each: readonly T[],
+    has: (name: string) => ServedGroup["has"],
+  ): readonly ServedGroup[] =>
+    each.flatMap(({ name, group }) =>
+      group === undefined ? [] : [{ name, description: group, has: has(name) }],
+    );
+  const served =
+    entrance.kind === "server"
+      ? []
+      : [
+          ...describe(config.servers, (name) => hasFrom(viewFor, name)),
+          ...(entrance.kind === "all"
+            ? describe(config.profiles, (name) => hasFrom(policy.viewAt(name)))
+            : []),
+        ];
+  return (inner) => withServedGroups(inner, { served, viewFor, own: middleware(parts) });
 }
 
 /** Cuts long results. What a profile says of a tool counts before what the settings of its server say. */

@@ -1,6 +1,5 @@
 import type { View } from "@junctor/core/compose";
 import { RpcError } from "@junctor/core/errors";
-import { methods } from "@junctor/core/mcp";
 import type { CallerInfo, Provider } from "@junctor/core/provider";
 import { createGlob } from "@junctor/server/internal";
 import type { ServerConfig } from "../config/index.ts";
@@ -39,9 +38,9 @@ export function withOpenedMethods(inner: Provider, { servers, viewFor }: OpenedM
     ...inner,
     call: (operation, context) =>
       operation.part === undefined ? callOpened(operation, context) : inner.call(operation, context),
-    offers: (caller) => ({
-      ...inner.offers(caller),
-      serves: (method) => methods.has(method) || ownersOf(method, caller).length > 0,
-    }),
+    offers: (caller) => {
+      const own = inner.offers(caller);
+      return { ...own, serves: (method) => own.serves(method) || ownersOf(method, caller).length > 0 };
+    },
   };
 }

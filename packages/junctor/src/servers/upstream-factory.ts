@@ -6,7 +6,7 @@ import { createMemoryTasks } from "@junctor/server";
 import type { MemoryTasks } from "@junctor/server/internal";
 import { Parking } from "../bridge/index.ts";
 import type { Cluster } from "../cluster/index.ts";
-import { placementOf, type ServerConfig } from "../config/index.ts";
+import { type GatewayConfig, placementOf, type ServerConfig } from "../config/index.ts";
 import type { Logins } from "../credentials/index.ts";
 import { type Pins, withPreparedLists } from "../lock/index.ts";
 import { type GatewayLog, type HideSecrets, ServerWords } from "../log/index.ts";
@@ -37,6 +37,8 @@ export interface UpstreamFactoryOptions {
   readonly onCredential?: ((server: string, event: CredentialEvent) => void) | undefined;
   /** The other processes of the gateway, if there are any. */
   readonly cluster?: Cluster | undefined;
+  /** Drafts of the protocol that the config tries. */
+  readonly drafts?: GatewayConfig["drafts"] | undefined;
   /** How many processes start at the same time, read when one starts; by the cores of this machine when undefined. */
   readonly maxStarts?: (() => number | undefined) | undefined;
   /** Open until no child is left; see `GuardianOptions`. */
@@ -78,6 +80,7 @@ export class UpstreamFactory {
       guardian: this.#guardian,
       words,
       logins,
+      drafts: this.#options.drafts,
       authorizer,
       onCredential,
     });

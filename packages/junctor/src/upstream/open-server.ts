@@ -2,7 +2,7 @@ import { type Authorizer, type Client, connect, type ConnectOptions, type Guardi
 import type { CredentialEvent, QuestionHabits } from "@junctor/client/internal";
 import { type Clock, createBackoff, systemClock, Repeats } from "@junctor/core/async";
 import { packageVersion } from "@junctor/core/options";
-import { isSource, type ServerConfig, mayWantOAuth, toTarget } from "../config/index.ts";
+import { type GatewayConfig, isSource, type ServerConfig, mayWantOAuth, toTarget } from "../config/index.ts";
 import { createServerAuthorizer, type Logins, sharedOwner } from "../credentials/index.ts";
 import { junctor } from "../invocation/index.ts";
 import { type GatewayLog, type ServerWords, createStderrLog } from "../log/index.ts";
@@ -21,6 +21,8 @@ interface OpenServerOptions {
   readonly words: ServerWords;
   /** The credentials of servers that want OAuth. */
   readonly logins: Logins;
+  /** Drafts of the protocol that the config tries. */
+  readonly drafts?: GatewayConfig["drafts"] | undefined;
   /** Gives requests the token of one caller, in place of the one that all callers use. */
   readonly authorizer?: Authorizer | undefined;
   /** Called for each event of a credential. */
@@ -30,7 +32,16 @@ interface OpenServerOptions {
 /** Opens a way to a server as its config says. Its output and its warnings go to the log, under its name. */
 export function createOpenServer(
   config: ServerConfig,
-  { log, clock = systemClock, guardian, words, logins, authorizer, onCredential }: OpenServerOptions,
+  {
+    log,
+    clock = systemClock,
+    guardian,
+    words,
+    logins,
+    drafts = [],
+    authorizer,
+    onCredential,
+  }: OpenServerOptions,
 ): (options: ConnectOptions) => Promise<Client> {
   const { name, launch, sandbox, oauth } = config;
   // Shared by all lines of the server: a dead one breaks the streams of all, again and again.
@@ -45,6 +56,7 @@ export function createOpenServer(
   const shared = {
     clientInfo: { name: "junctor", version: packageVersion },
     onWarning: (text: string) => warnStill(text),
+    groups: drafts.includes("groups"),
     // The gateway tells these once for each server, not once for each connection.
     onListFault: () => {},
     onLog: ({ level, data }: { readonly level: string; readonly data: unknown }) =>
