@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join, posix } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { findExposed } from "../packages/junctor/src/cli/config/config-place.ts";
+import { findExposed } from "../packages/junctor/src/cli/config/config-file.ts";
 import { parseConfig } from "../packages/junctor/src/config/parse-config.ts";
 import { invocation } from "../packages/junctor/src/invocation/index.ts";
 // @ts-expect-error -- it is JavaScript, for scripts too

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, test, vi } from "vitest";
-import { isAgreed, rememberAgreement } from "../../packages/junctor/src/cli/config/agreements.ts";
+import { isAgreed, rememberAgreement } from "../../packages/junctor/src/cli/config/config-file.ts";
 
 let folder: string;
 let store: string;

@@ -15,7 +15,7 @@ import {
   checkConfigPlace,
   checkPlaces,
   findExposed,
-} from "../../packages/junctor/src/cli/config/config-place.ts";
+} from "../../packages/junctor/src/cli/config/config-file.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 
 let folder: string;

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { rememberAgreement } from "../../packages/junctor/src/cli/config/agreements.ts";
+import { rememberAgreement } from "../../packages/junctor/src/cli/config/config-file.ts";
 import { demoServer, junctor, junctorOnTerminal, type Run, type RunOptions } from "../support/junctor-bin.ts";
 
 const hasScript = spawnSync("script", ["--version"]).status === 0;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createSeal } from "../../packages/core/src/mcp/seal.ts";
-import { readSecrets } from "../../packages/junctor/src/cli/login/secrets.ts";
+import { readSecrets } from "../../packages/junctor/src/cli/login/logins-store.ts";
 
 interface Read {
   readonly secrets: readonly string[];

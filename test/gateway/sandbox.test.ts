@@ -7,7 +7,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { readSecrets } from "../../packages/junctor/src/cli/login/secrets.ts";
+import { readSecrets } from "../../packages/junctor/src/cli/login/logins-store.ts";
 import { toTarget } from "../../packages/junctor/src/config/sandbox.ts";
 import { stateFolder } from "../../packages/junctor/src/config/user-files.ts";
 import { connectTo, textOf } from "./support/clients.ts";

@@ -32,20 +32,20 @@ const loads: Loads = {
   call: async () => (await import("./call/call.ts")).call,
   cost: async () => (await import("./call/cost.ts")).cost,
   task: async () => (await import("./call/task.ts")).task,
-  resources: async () => (await import("./call/resources.ts")).resources,
-  prompts: async () => (await import("./call/prompts.ts")).prompts,
-  skills: async () => (await import("./call/skills.ts")).skills,
+  resources: async () => (await import("./call/listing.ts")).resources,
+  prompts: async () => (await import("./call/listing.ts")).prompts,
+  skills: async () => (await import("./call/listing.ts")).skills,
   login: async () => (await import("./login/login.ts")).login,
-  logout: async () => (await import("./login/logout.ts")).logout,
-  logins: async () => (await import("./login/logins.ts")).logins,
+  logout: async () => (await import("./login/login.ts")).logout,
+  logins: async () => (await import("./login/login.ts")).logins,
   check: async () => (await import("./check/check.ts")).check,
   config: async () => (await import("./check/config.ts")).config,
   why: async () => (await import("./check/why.ts")).why,
   status: async () => (await import("./running/status.ts")).status,
-  open: async () => (await import("./running/open.ts")).open,
+  open: async () => (await import("./running/running.ts")).open,
   logs: async () => (await import("./running/logs.ts")).logs,
-  restart: async () => (await import("./running/restart.ts")).restart,
-  reload: async () => (await import("./running/reload.ts")).reload,
+  restart: async () => (await import("./running/running.ts")).restart,
+  reload: async () => (await import("./running/running.ts")).reload,
   trust: async () => (await import("./check/trust.ts")).trust,
   audit: async () => (await import("./check/audit.ts")).audit,
   service: async () => (await import("./clients/service.ts")).service,
@@ -57,17 +57,17 @@ const loads: Loads = {
   remove: async () => (await import("./clients/server-entries.ts")).remove,
   enable: async () => (await import("./clients/server-entries.ts")).enable,
   disable: async () => (await import("./clients/server-entries.ts")).disable,
-  stop: async () => (await import("./running/stop.ts")).stop,
+  stop: async () => (await import("./running/running.ts")).stop,
   completion: async () => (await import("./clients/completion.ts")).completion,
   explain: async () => (await import("./check/explain.ts")).explain,
   types: async () => (await import("./author/types.ts")).types,
   "serve-worker": async () => (await import("./serve/serve-worker.ts")).serveWorker,
-  "renew-login": async () => (await import("./login/renew-login.ts")).renewLogin,
+  "renew-login": async () => (await import("./login/login.ts")).renewLogin,
 };
 
 async function main(args: readonly string[]): Promise<number> {
   const [word = "help", ...rest] = args;
-  if (word === "complete") return (await import("./clients/complete.ts")).complete(rest);
+  if (word === "complete") return (await import("./clients/completion.ts")).complete(rest);
   const info = parseInfoFlag(args);
   if (info === "version" || word === "version") return say(`${readVersion()}\n`);
   if (info === "help") return say((await describeOperand(word, rest)) ?? describeFirst(args));

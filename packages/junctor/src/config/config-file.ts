@@ -14,8 +14,7 @@ import { basename, dirname, resolve } from "node:path";
 import { type Clock, systemClock } from "@junctor/core/async";
 import { ConfigError } from "@junctor/core/errors";
 import type { GatewayConfig } from "./config.ts";
-import type { ConfigSource } from "./expand.ts";
-import { readKeychain } from "./keychain.ts";
+import { type ConfigSource, readKeychain } from "./expand.ts";
 import { parseConfig } from "./parse-config.ts";
 import { findSandboxProblem } from "./sandbox.ts";
 

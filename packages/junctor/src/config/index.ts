@@ -17,7 +17,7 @@ export { isSource, mayWantOAuth, type ServerLaunch, type SourceLaunch } from "./
 export { createFindings } from "./findings.ts";
 export { isAnyAddress, type LockConfig, toRedaction, type TracesConfig } from "./gateway-rows.ts";
 export { type JsonMember, type JsonNode, parseJsoncNode } from "./jsonc.ts";
-export { readKeychain, writeKeychain } from "./keychain.ts";
+export { readKeychain, writeKeychain } from "./expand.ts";
 export { listSettings, type Setting } from "./origins.ts";
 export { findSamePrefixes, parseConfig, parseConfigValue, toPrefix } from "./parse-config.ts";
 export { toTarget } from "./sandbox.ts";

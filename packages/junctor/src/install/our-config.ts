@@ -108,7 +108,7 @@ export function whyRefused(name: string, entry: OurEntry): string | undefined {
 }
 
 /** Throws a `ConfigError` when the text would be no config of ours. */
-export function assertConfig(file: string, text: string): void {
+function assertConfig(file: string, text: string): void {
   parseConfig(text, { file, env: {}, readText: () => "" });
 }
 

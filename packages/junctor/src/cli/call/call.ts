@@ -14,11 +14,10 @@ import {
   watchInterrupt,
 } from "../terminal/index.ts";
 import { createCallView } from "./call-view.ts";
-import { followTask, showResult, toTaskCommand } from "./follow-task.ts";
 import { createQuestions } from "./questions.ts";
 import { parseDestination } from "./target.ts";
-import { parseArgumentsJson, parseAssignments } from "./tool-arguments.ts";
-import { describeTool } from "./tool-help.ts";
+import { followTask, showResult, toTaskCommand } from "./task.ts";
+import { describeTool, parseArgumentsJson, parseAssignments } from "./tool-arguments.ts";
 import { withClient } from "./with-client.ts";
 
 /** `junctor call` */

@@ -1,4 +1,3 @@
-export type { Destination, ParsedTarget } from "./destination.ts";
-export { toMeasureMs, toPatient } from "./patience.ts";
+export { toMeasureMs, toPatient } from "./destination.ts";
 export { parseDestination, toMs } from "./target.ts";
 export { withClient } from "./with-client.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { toMeasureMs } from "./patience.ts";
+import { toMeasureMs } from "./destination.ts";
 
 test.each([
   [undefined, 200_000, 5000],

@@ -1,9 +1,11 @@
 import type { Tool } from "@junctor/core/mcp";
 import { suggest } from "@junctor/core/options";
+import { junctor } from "../../invocation/index.ts";
 import {
   describeType,
   parseValue,
   toSafeLine,
+  toSafeText,
   toValueType,
   UsageError,
   type ValueType,
@@ -21,7 +23,7 @@ interface ToolArgument {
 }
 
 /** The arguments of a tool, those that it needs first. */
-export function argumentsOf(tool: Tool): readonly ToolArgument[] {
+function argumentsOf(tool: Tool): readonly ToolArgument[] {
   const required = requiredOf(tool);
   const all = Object.entries(propertiesOf(tool)).map(([name, schema]) => ({
     name,
@@ -155,4 +157,39 @@ function requiredOf({ inputSchema }: Tool): readonly string[] {
 
 function isRecord(value: unknown): value is Values {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What a tool takes, for people who are about to call it. */
+export function describeTool(tool: Tool): string {
+  const { title, description, annotations = {} } = tool;
+  const rows = argumentsOf(tool).map(({ name, type, isRequired, schema }) => {
+    const { description: about, default: standard } = schema;
+    const more = [
+      ...(isRequired ? ["required"] : []),
+      ...(typeof about === "string" ? [about] : []),
+      ...(standard === undefined ? [] : [`(default ${JSON.stringify(standard)})`]),
+    ];
+    return [
+      toSafeLine(`${name}=${type}`),
+      toSafeLine(more.join("; ").replace("; (default", " (default")),
+    ] as const;
+  });
+  const width = Math.max(0, ...rows.map(([argument]) => argument.length));
+  const hints = [
+    ...(annotations.readOnlyHint === true ? ["changes nothing"] : []),
+    ...(annotations.destructiveHint === true ? ["may delete or overwrite"] : []),
+    ...(annotations.idempotentHint === true ? ["may be called again with the same arguments"] : []),
+  ];
+  return [
+    `Usage: ${junctor("call")} ${toSafeLine(tool.name)} ${synopsisOf(tool)}`.trimEnd(),
+    ...(title === undefined ? [] : ["", toSafeLine(title)]),
+    ...(description === undefined ? [] : ["", toSafeText(description).trim()]),
+    "",
+    ...(rows.length === 0 ? ["It takes no arguments."] : ["Arguments:"]),
+    ...rows.map(([argument, more]) => `  ${argument.padEnd(width)}  ${more}`.trimEnd()),
+    ...(hints.length === 0 ? [] : ["", `Its server says that it ${hints.join(", and ")}.`]),
+    "",
+    `${junctor("call")} --help shows the flags.`,
+    "",
+  ].join("\n");
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createVirtualClock } from "../../testing/virtual-clock.ts";
-import { type CheckView, createCheckView } from "./check-view.ts";
+import { type CheckView, createCheckView } from "./check.ts";
 
 const eraseLine = "\u001b[1A\u001b[2K";
 const nothing = { tools: 0, resources: 0, prompts: 0 };

@@ -1,4 +1,24 @@
-import { print, type Run, UsageError } from "../terminal/index.ts";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "@junctor/core/async";
+import { defaultNaming } from "@junctor/core/compose";
+import { loadErrorEntries } from "@junctor/core/errors";
+import { userConfig } from "../../attach/index.ts";
+import { toToolName } from "../../catalog/index.ts";
+import { cacheFolder, type GatewayConfig, parseConfigFile, readConfigText } from "../../config/index.ts";
+import { clients } from "../../install/index.ts";
+import { silentLog } from "../../log/index.ts";
+import { openListMemory } from "../../servers/index.ts";
+import { parseFoundConfig, usualFiles } from "../config/index.ts";
+import {
+  commandNames,
+  type Completion,
+  flagsOf,
+  print,
+  rowOf,
+  type Run,
+  UsageError,
+} from "../terminal/index.ts";
 
 /**
  * What each shell runs to complete a word: `junctor complete` prints what may stand there, one a line. Names are those of servers and
@@ -40,3 +60,80 @@ export const completion: Run<"completion"> = async ({ operands: [shell = "", str
   await print(script);
   return 0;
 };
+
+/** `junctor complete -- WORDS…`: what may stand in place of the last word, one a line. Shells run it; it never fails. */
+export async function complete(words: readonly string[]): Promise<number> {
+  const given = words[0] === "--" ? words.slice(1) : words;
+  const found = await findCandidates(given).catch(() => []);
+  const last = given.at(-1) ?? "";
+  // A name with a line end would be two, and one with other control characters would steer the terminal.
+  const fitting = found.filter((word) => word.startsWith(last) && !/\p{C}/u.test(word));
+  await print(fitting.map((word) => `${word}\n`).join(""));
+  return 0;
+}
+
+async function findCandidates([name = "", ...rest]: readonly string[]): Promise<readonly string[]> {
+  if (rest.length === 0) return [...commandNames, "help"];
+  const row = rowOf(name);
+  if (row === undefined) return name === "help" ? commandNames : [];
+  const last = rest.at(-1) ?? "";
+  const before = rest.at(-2) ?? "";
+  const flags = flagsOf(row);
+  if (last.startsWith("-")) return Object.keys(flags).map((flag) => `--${flag}`);
+  const flag =
+    before.startsWith("--") && Object.hasOwn(flags, before.slice(2)) ? flags[before.slice(2)] : undefined;
+  // A value without a source is completed by the shell, with files.
+  if (flag?.value !== undefined) return flag.complete === undefined ? [] : findWords(flag.complete, rest);
+  const operands = rest.slice(0, -1).filter((word) => !word.startsWith("-"));
+  const source = row.complete?.[operands.length] ?? row.complete?.at(-1);
+  if (source === "tools" && operands.length > 0)
+    return knownTools(readConfig(rest)).get(operands[0] ?? "") ?? [];
+  return source === undefined ? [] : findWords(source, rest);
+}
+
+async function findWords(source: Completion, rest: readonly string[]): Promise<readonly string[]> {
+  switch (source) {
+    case "servers":
+      return serverNames(readConfig(rest));
+    case "clients":
+      return clients.map(({ id }) => id);
+    case "profiles":
+      return readConfig(rest)?.profiles.map(({ name }) => name) ?? [];
+    case "tools":
+      return [...knownTools(readConfig(rest)).keys()];
+    case "codes":
+      return (await loadErrorEntries()).map(({ code }) => code);
+    default:
+      return source;
+  }
+}
+
+/** The config that is named, or the usual one of this folder, or the user's. */
+function readConfig(rest: readonly string[]): GatewayConfig | undefined {
+  const at = rest.indexOf("--config");
+  const named = at === -1 ? [] : rest.slice(at + 1, at + 2);
+  const file = [...named, ...usualFiles, userConfig()].find((each) => existsSync(each));
+  if (file === undefined) return undefined;
+  const isFound = !named.includes(file) && usualFiles.includes(file);
+  return isFound ? parseFoundConfig(file) : parseConfigFile(file, readConfigText(file), process.env);
+}
+
+function serverNames(config: GatewayConfig | undefined): readonly string[] {
+  return [...(config?.servers ?? []), ...(config?.disabled ?? [])].map(({ name }) => name);
+}
+
+/** The tools of each server as they were last listed, with the names of their arguments. No server is started. */
+function knownTools(config: GatewayConfig | undefined): ReadonlyMap<string, readonly string[]> {
+  if (config === undefined) return new Map();
+  const folder = join(cacheFolder(), "lists");
+  const memory = openListMemory({ folder, hide: (text) => text, log: silentLog, clock: systemClock });
+  const naming = { ...defaultNaming, separator: config.separator };
+  return new Map(
+    config.servers.flatMap((server) =>
+      (memory.recall(server)?.tools ?? []).map(({ name, inputSchema }): [string, readonly string[]] => {
+        const { properties = {} } = inputSchema as { properties?: object };
+        return [toToolName(server, name, naming), Object.keys(properties).map((key) => `${key}=`)];
+      }),
+    ),
+  );
+}

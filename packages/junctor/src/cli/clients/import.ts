@@ -16,7 +16,6 @@ import {
 } from "../../install/index.ts";
 import { junctor } from "../../invocation/index.ts";
 import { note, print, type Run, toSafeLine, UsageError } from "../terminal/index.ts";
-import { moveSecrets } from "./move-secrets.ts";
 import {
   assertOwnTerminal,
   clientOf,
@@ -25,7 +24,7 @@ import {
   tellGateways,
   thisMachine,
 } from "./own-terminal.ts";
-import { describeEntry } from "./server-entries.ts";
+import { describeEntry, moveSecrets } from "./server-entries.ts";
 
 /** `junctor import` */
 export const importServers: Run<"import"> = async (parsed) => {

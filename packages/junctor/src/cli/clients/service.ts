@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { writePrivateFile } from "../../config/index.ts";
 import { junctor } from "../../invocation/index.ts";
 import { print, type Run, UsageError } from "../terminal/index.ts";
-import { describeLauncher, writeLauncher } from "./launcher.ts";
+import { describeLauncher, writeLauncher } from "./install.ts";
 import { assertOwnTerminal, configOf } from "./own-terminal.ts";
 
 /** `junctor service` */

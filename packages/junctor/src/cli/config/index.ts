@@ -1,10 +1,10 @@
-export { isAccepted } from "./agreements.ts";
 export {
   assertProfile,
+  checkPlaces,
   type ConfigFile,
   findConfigFile,
+  isAccepted,
   parseFoundConfig,
   readConfigFile,
   usualFiles,
 } from "./config-file.ts";
-export { checkPlaces } from "./config-place.ts";

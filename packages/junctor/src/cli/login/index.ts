@@ -1,2 +1,1 @@
-export { openLogins } from "./logins-store.ts";
-export { givenSecrets, readSecrets } from "./secrets.ts";
+export { givenSecrets, openLogins, readSecrets } from "./logins-store.ts";

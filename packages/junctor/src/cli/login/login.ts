@@ -1,22 +1,44 @@
-import { type OpenPage, type CredentialStore, connect } from "@junctor/client";
-import { createMemoryStore, type Credential, credentialId } from "@junctor/client/internal";
+import { text } from "node:stream/consumers";
+import { connect, type CredentialStore, type OpenPage } from "@junctor/client";
+import {
+  createGuardedFetch,
+  createMemoryStore,
+  type Credential,
+  credentialId,
+  type GuardedFetch,
+  renewStored,
+  toClientAuth,
+  toServer,
+} from "@junctor/client/internal";
+import { systemClock } from "@junctor/core/async";
 import { AuthorizationError } from "@junctor/core/errors";
-import { createServerAuthorizer, sharedOwner } from "../../credentials/index.ts";
+import { suggest } from "@junctor/core/options";
+import { toOwnerName } from "../../accounts/index.ts";
+import { mayWantOAuth, type OAuthConfig } from "../../config/index.ts";
+import {
+  createServerAuthorizer,
+  type FileStore,
+  type Renewal,
+  sharedOwner,
+} from "../../credentials/index.ts";
 import { junctor } from "../../invocation/index.ts";
+import { findConfigFile, usualFiles } from "../config/index.ts";
 import { readVersion } from "../index.ts";
 import {
   type Interruption,
   listenForCallback,
   note,
   openInBrowser,
+  type Parsed,
   print,
   type Run,
+  type SharedValues,
+  toRows,
   toSafeLine,
   UsageError,
   watchInterrupt,
   withTerminal,
 } from "../terminal/index.ts";
-import { findLoginServer, type LoginServer } from "./login-server.ts";
 import { openLogins } from "./logins-store.ts";
 
 /** The port of the callback; it stays the same, because some authorization servers compare it with the registered one. */
@@ -107,3 +129,171 @@ async function paste(
   if (URL.canParse(text)) return text;
   throw new AuthorizationError("callback", name, "no address was given; begin again");
 }
+
+/** A stored login, for people and for `--json`. It has no token. */
+interface ListedLogin {
+  readonly server: string;
+  /** The caller it belongs to, where callers of a gateway have accounts of their own. */
+  readonly owner: string;
+  readonly issuer: string;
+  readonly scopes: readonly string[];
+  readonly renews: boolean;
+  readonly expiresAt?: string;
+}
+
+/** `junctor logins` */
+export const logins: Run<"logins"> = async (parsed) => {
+  const [stray] = parsed.operands;
+  if (stray !== undefined) throw new UsageError("logins takes no operand");
+  const { store } = openLogins();
+  const listed = [...store.all()].flatMap(([id, value]) => toListed(id, value as Credential));
+  if (parsed.flags.json) {
+    await print(`${JSON.stringify(listed, undefined, 2)}\n`);
+    return 0;
+  }
+  if (listed.length === 0) await note(`You are signed in nowhere; ${junctor("login")} NAME|URL signs in.\n`);
+  else await print(`${toRows([head, ...listed.map(toRow)]).join("\n")}\n`);
+  if (!store.hasOwnKey && listed.length > 0)
+    await note(
+      "Their key lies beside them, which protects copies of the files, not this account; JUNCTOR_SECRET sets another.\n",
+    );
+  return 0;
+};
+
+const head = ["server", "owner", "signed in at", "access", "ends"];
+
+function toListed(
+  id: string,
+  { issuer, scopes, refreshToken, expiresAt }: Credential,
+): readonly ListedLogin[] {
+  const [kind, server = "", owner = ""] = JSON.parse(id) as readonly string[];
+  if (kind !== "credential") return [];
+  const { origin, pathname } = new URL(server);
+  const ends = expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() };
+  const renews = refreshToken !== undefined;
+  return [
+    {
+      server: `${origin}${pathname}`,
+      owner: toOwnerName(owner) ?? owner,
+      issuer: issuer.issuer,
+      scopes,
+      renews,
+      ...ends,
+    },
+  ];
+}
+
+function toRow({ server, owner, issuer, scopes, renews, expiresAt }: ListedLogin): readonly string[] {
+  const isOver = expiresAt !== undefined && Date.parse(expiresAt) <= systemClock.date();
+  const ends = renews ? "renewed by itself" : isOver ? "ended" : (expiresAt ?? "not known");
+  return [server, owner, issuer, scopes.join(" "), ends].map(toSafeLine);
+}
+
+/** `junctor logout` */
+export const logout: Run<"logout"> = async (parsed) => {
+  const { name, url, oauth } = await findLoginServer("logout", parsed);
+  const { store } = openLogins();
+  const caller = parsed.flags.caller;
+  const whose = caller === undefined ? "" : ` of ${toSafeLine(caller)}`;
+  const removed: Credential[] = [];
+  for (const id of caller === undefined ? [credentialId(url, sharedOwner)] : idsOf(store, url, caller)) {
+    const stored = (await store.read(id)) as Credential | undefined;
+    await store.alone(id, () => store.remove(id));
+    if (stored !== undefined) removed.push(stored);
+  }
+  if (removed.length === 0) {
+    await print(`There was no login${whose} for ${name}.\n`);
+    return 0;
+  }
+  const fetch = createGuardedFetch({ server: url });
+  const revoked = await Promise.all(
+    removed.map((stored) => revokeCredential(stored, { fetch, privateKey: oauth?.privateKey })),
+  );
+  await print(
+    caller === undefined ? `Logged out of ${name}.\n` : `Took the account${whose} at ${name} away.\n`,
+  );
+  if (revoked.includes(false))
+    await note("junctor: its authorization server did not revoke the access, which ends by itself\n");
+  return 0;
+};
+
+/** The credentials of a caller at a server: a name may have been given to several people in the course of time. */
+function idsOf(store: FileStore, url: URL, caller: string): readonly string[] {
+  return [...store.all().keys()].filter((id) => {
+    const [kind, server, owner = ""] = JSON.parse(id) as readonly string[];
+    return kind === "credential" && server === url.href && toOwnerName(owner) === caller;
+  });
+}
+
+/** Has the authorization server forget a credential (RFC 7009). False where that failed. */
+async function revokeCredential(
+  { issuer, client, accessToken, refreshToken }: Credential,
+  { fetch, privateKey }: { readonly fetch: GuardedFetch; readonly privateKey?: string | undefined },
+): Promise<boolean> {
+  const { revocationEndpoint } = issuer;
+  if (revocationEndpoint === undefined) return false;
+  try {
+    const auth = await toClientAuth(client, privateKey);
+    const headers = new Headers({ "content-type": "application/x-www-form-urlencoded" });
+    const body = new URLSearchParams({ token: refreshToken ?? accessToken });
+    await auth(toServer(issuer), { client_id: client.clientId }, body, headers);
+    const request = { method: "POST", headers: Object.fromEntries(headers), body: body.toString() } as const;
+    return (await fetch(new URL(revocationEndpoint), request)).status === 200;
+  } catch {
+    return false;
+  }
+}
+
+/** A server that a person may sign in to. */
+export interface LoginServer {
+  /** As the person named it. */
+  readonly name: string;
+  readonly url: URL;
+  readonly oauth?: OAuthConfig;
+}
+
+/** Finds the server that a command line names: by its URL, or by its name in a config. Throws a `UsageError`. */
+export async function findLoginServer(
+  command: string,
+  parsed: Parsed<SharedValues<"config">>,
+): Promise<LoginServer> {
+  const [name, stray] = parsed.operands;
+  if (name === undefined || stray !== undefined)
+    throw new UsageError(`${command} takes one server: its URL, or its name in the config`);
+  if (/^https?:\/\//i.test(name)) {
+    if (!URL.canParse(name)) throw new UsageError(`${JSON.stringify(name)} is not a valid URL`);
+    const { origin, pathname } = new URL(name);
+    return { name: `${origin}${pathname}`, url: new URL(name) };
+  }
+  const found = await findConfigFile(parsed);
+  if (found === undefined) {
+    const where = `--config FILE (there is no ${usualFiles.join(", ")} here)`;
+    throw new UsageError(`${JSON.stringify(name)} is not a URL: write one, or name a config: ${where}`);
+  }
+  const { file, config } = found;
+  const server = config.servers.find((each) => each.name === name);
+  if (server === undefined) {
+    const names = config.servers.map((each) => each.name);
+    const hint = suggest(name, names, `it has ${names.join(", ") || "none"}`);
+    throw new UsageError(`${file} has no server ${JSON.stringify(name)}; ${hint}`);
+  }
+  const { launch, oauth } = server;
+  if (launch.kind !== "http")
+    throw new UsageError(`${name} is a command on this machine: there is nothing to sign in to`);
+  if (!mayWantOAuth(launch))
+    throw new UsageError(`${name} has an Authorization header in ${file}: remove it to sign in instead`);
+  return { name, url: new URL(launch.url), ...(oauth === undefined ? {} : { oauth }) };
+}
+
+/** `junctor renew-login`: the process that `renewByProcess` starts. */
+export const renewLogin: Run<"renew-login"> = async () => {
+  // The program that started us may be interrupted together with us; the new token must be stored all the same.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
+  const { server: url, id, token, named, privateKey } = JSON.parse(await text(process.stdin)) as Renewal;
+  const server = new URL(url);
+  const { store } = openLogins();
+  const fetch = createGuardedFetch({ server, named });
+  const terms = { server, fetch, clock: systemClock, store, privateKey };
+  await renewStored(terms, id, ({ accessToken }) => accessToken === token);
+  return 0;
+};

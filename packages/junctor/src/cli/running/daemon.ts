@@ -16,7 +16,7 @@ import { openLogins, readSecrets } from "../login/index.ts";
 import { FollowedScopes, createFileLog, listenForReload, Observed } from "../serve/index.ts";
 import { describeError, type Run, untilSignal, UsageError } from "../terminal/index.ts";
 import { restartDaemon, showDaemon, stopDaemon } from "./daemon-control.ts";
-import { daemonLogOf, showDaemonLog } from "./daemon-log.ts";
+import { daemonLogOf, showDaemonLog } from "./logs.ts";
 
 /** `junctor daemon` */
 export const daemon: Run<"daemon"> = async (parsed) => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createVirtualClock, type VirtualClock } from "../../testing/virtual-clock.ts";
-import { Dealer } from "./dealer.ts";
+import { Dealer } from "./workers.ts";
 
 /** Workers by name, and which of them were given connections, in order. */
 interface Table {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { assertClusterSecret, readReplicaSettings } from "./replica-settings.ts";
+import { assertClusterSecret, readReplicaSettings } from "./serve-cluster.ts";
 
 const none = { store: undefined, trunk: undefined };
 const trunk = { host: "10.0.0.5", port: 7790, advertise: "gateway-1" };

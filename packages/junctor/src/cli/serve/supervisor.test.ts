@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createDeferred, type Deferred } from "../../../../core/src/async/deferred.ts";
 import { silentLog } from "../../log/log.ts";
 import { createVirtualClock, type VirtualClock } from "../../testing/virtual-clock.ts";
-import { Supervisor, type SupervisedWorker, type WorkerEnd } from "./supervisor.ts";
+import { type SupervisedWorker, Supervisor, type WorkerEnd } from "./workers.ts";
 
 /** A worker that does what the test says. */
 interface PlayedWorker extends SupervisedWorker {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readTraceSettings } from "./trace-settings.ts";
+import { readTraceSettings } from "./serve-admin.ts";
 
 const endpoint = "http://collector:4318";
 

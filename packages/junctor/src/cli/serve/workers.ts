@@ -1,22 +1,34 @@
+import cluster, { type Worker } from "node:cluster";
 import { rmSync } from "node:fs";
+import type { Socket } from "node:net";
 import { join } from "node:path";
-import { systemClock, waitFor, createDeferred } from "@junctor/core/async";
-import { createMemoryClusterStore } from "../../cluster/index.ts";
+import { fileURLToPath } from "node:url";
+import { toChildEnv } from "@junctor/client/internal";
+import { type Clock, createDeferred, type Deferred, systemClock, waitFor } from "@junctor/core/async";
+import {
+  type ClusterStore,
+  createMemoryClusterStore,
+  openIpcChannel,
+  serveStore,
+} from "../../cluster/index.ts";
+import type { GatewayLog } from "../../log/index.ts";
 import type { ServerStatus } from "../../servers/index.ts";
 import { readSecrets } from "../login/index.ts";
-import { note, untilSignal } from "../terminal/index.ts";
-import { Dealer } from "./dealer.ts";
+import { type Complaint, note, untilSignal } from "../terminal/index.ts";
 import { type FollowedConfig, toSnapshot } from "./follow-config.ts";
 import { describeListening, describePages, describeServers } from "./greeting.ts";
 import { createLog } from "./log.ts";
 import { followPlan } from "./reload-socket.ts";
-import { assertClusterSecret, readReplicaSettings } from "./replica-settings.ts";
 import { newAdminKey } from "./serve-admin.ts";
-import { makeTrunkFolder, trunkName } from "./serve-cluster.ts";
+import { assertClusterSecret, makeTrunkFolder, readReplicaSettings, trunkName } from "./serve-cluster.ts";
 import type { ServePlan } from "./serve-plan.ts";
-import { Supervisor } from "./supervisor.ts";
-import type { WorkerBegin, WorkerEdit, WorkerMessage } from "./worker-messages.ts";
-import { setUpCluster, splitEnvironment, startWorker, type WorkerProcess } from "./worker-process.ts";
+import {
+  heldFd,
+  type PrimaryMessage,
+  type WorkerBegin,
+  type WorkerEdit,
+  type WorkerMessage,
+} from "./worker-messages.ts";
 
 /** How long workers may take to end, besides the time that parked calls have. */
 const stopMs = 60_000;
@@ -138,4 +150,363 @@ function createSights(): Sights {
       tellServers();
     },
   };
+}
+
+/** The process is ours to end, and to speak with. */
+export interface WorkerProcess extends SupervisedWorker {
+  readonly pid: number;
+  /** Resolves when no process of it is left, its children included. */
+  readonly gone: Promise<void>;
+  /** Resolves with the fault; undefined when it uses the config, or is gone. */
+  apply(edit: WorkerEdit): Promise<string | undefined>;
+}
+
+/** To be called before the first worker is started. */
+export function setUpCluster(): void {
+  cluster.schedulingPolicy = cluster.SCHED_RR;
+  cluster.setupPrimary({
+    exec: fileURLToPath(new URL("../cli/main.js", import.meta.url)),
+    args: ["serve-worker"],
+    // The last is for `heldFd`.
+    stdio: ["ignore", "inherit", "inherit", "ipc", "pipe"],
+  });
+}
+
+interface WorkerStart {
+  readonly env: SplitEnvironment;
+  /** The store of this process; undefined when the workers have one of their own. */
+  readonly store: ClusterStore | undefined;
+  /** Says when the worker gets its next connection. */
+  readonly dealer: Dealer;
+  readonly answer: (message: WorkerMessage) => unknown;
+}
+
+/** Starts the process of a worker. */
+export function startWorker({ env, store, dealer, answer }: WorkerStart): WorkerProcess {
+  const worker = cluster.fork(env.forked);
+  const up = createDeferred<void>();
+  let complaint: Complaint | undefined;
+  const line = openIpcChannel<PrimaryMessage, WorkerMessage>(worker.process, "worker", (message) => {
+    if (message.kind === "failed") complaint = message.complaint;
+    const answered = answer(message);
+    if (message.kind === "up") up.resolve();
+    return answered;
+  });
+  const served = store && serveStore(worker.process, store);
+  const handedOver = watchHandOver(worker, dealer);
+  const held = worker.process.stdio[heldFd] as Socket;
+  const gone = new Promise<void>((resolve) => {
+    held.on("error", () => {}).once("close", () => resolve());
+  });
+  held.resume();
+  const ended = new Promise<string>((resolve) => {
+    worker.process.once("error", (error) => resolve(error.message));
+    worker.process.once("exit", (code, signal) => resolve(signal ?? `exit code ${code ?? "unknown"}`));
+  });
+  void Promise.all([ended, gone]).then(() => served?.release());
+  return {
+    pid: worker.process.pid ?? 0,
+    up: up.promise,
+    gone,
+    ended: ended.then(async (how) => {
+      handedOver.close();
+      await served?.unregister();
+      return { how, complaint };
+    }),
+    stop: () => line.tell({ kind: "stop" }),
+    kill: () => void worker.process.kill("SIGKILL"),
+    apply: (edit) =>
+      line.ask({ kind: "apply", edit }).then(
+        (wrong) => wrong as string | undefined,
+        () => undefined,
+      ),
+  };
+}
+
+/**
+ * Has the dealer say when a connection is handed to a worker. Node forgets a connection that it handed to a worker which ended before it
+ * took it: the client would wait for an answer for ever. Each worker takes one at a time.
+ */
+function watchHandOver({ process: child }: Worker, dealer: Dealer): { close(): void } {
+  let last: { close(): void } | undefined;
+  const send = child.send.bind(child) as (...args: unknown[]) => boolean;
+  child.send = (...args: unknown[]) => {
+    const [, handle] = args;
+    if (!isHandle(handle)) return send(...args);
+    last = handle;
+    onceClosed(handle, () => {
+      if (last === handle) dealer.taken(child);
+    });
+    dealer.deal(child, () => {
+      // One that is not connected has ended, and its connection is about to be closed.
+      if (child.connected) send(...args);
+    });
+    return true;
+  };
+  return {
+    close: () => {
+      dealer.leave(child);
+      last?.close();
+    },
+  };
+}
+
+function isHandle(sent: unknown): sent is { close(): void } {
+  return typeof sent === "object" && sent !== null && "close" in sent;
+}
+
+/** Node closes the primary's copy of a connection when a worker took it, and then hands that worker the next, if there is one. */
+function onceClosed(handle: { close(): void }, done: () => void): void {
+  const close = handle.close.bind(handle);
+  handle.close = () => {
+    close();
+    queueMicrotask(done);
+  };
+}
+
+/** Node and the system's loader read these before a worker could set them. */
+const startVariables = new Set(
+  "NODE_OPTIONS NODE_PATH NODE_COMPILE_CACHE NODE_V8_COVERAGE NODE_ICU_DATA OPENSSL_CONF UV_THREADPOOL_SIZE LD_LIBRARY_PATH LD_PRELOAD".split(
+    " ",
+  ),
+);
+
+/** The variables of this process, as its workers get them. */
+interface SplitEnvironment {
+  /** For workers, by the channel to them. */
+  readonly hidden: { readonly [name: string]: string };
+  /** `hidden` without its values: they do not reach `/proc/PID/environ` of a worker, not for a moment. */
+  readonly forked: { readonly [name: string]: undefined };
+}
+
+export function splitEnvironment(env: NodeJS.ProcessEnv): SplitEnvironment {
+  const shown = toChildEnv(env, {}, process.platform);
+  const hidden: { [name: string]: string } = {};
+  for (const [name, value] of Object.entries(env))
+    if (value !== undefined && !Object.hasOwn(shown, name) && !startVariables.has(name)) hidden[name] = value;
+  return { hidden, forked: Object.fromEntries(Object.keys(hidden).map((name) => [name, undefined])) };
+}
+
+/** How a worker ended. */
+export interface WorkerEnd {
+  /** `exit code 1`, `SIGKILL`. */
+  readonly how: string;
+  /** Why it could not start, for the person who started the gateway. */
+  readonly complaint?: Complaint | undefined;
+}
+
+/** A worker, as its supervisor sees it. */
+export interface SupervisedWorker {
+  /** Resolves when it serves. */
+  readonly up: Promise<void>;
+  /** Resolves when its process is gone. */
+  readonly ended: Promise<WorkerEnd>;
+  /** Asks it to finish its calls and end. */
+  stop(): void;
+  /** Ends it at once. */
+  kill(): void;
+}
+
+interface SupervisorOptions<Worker> {
+  readonly count: number;
+  /** Starts the worker with this number, from 1 on. */
+  readonly start: (number: number) => Worker;
+  readonly clock: Clock;
+  readonly log: GatewayLog;
+  /** How long workers may take to end. */
+  readonly stopMs: number;
+}
+
+/** One of the workers, which may be between two processes. */
+interface WorkerSlot<Worker> {
+  worker: Worker | undefined;
+  isUp: boolean;
+  /** How many of its processes ended soon after their start, one after the other. */
+  quickEnds: number;
+  /** Stops the timer of the next start, or of this one. */
+  stopTimer: () => void;
+}
+
+/** A process that lived for less is started again with a delay, unless it is the first. */
+const minLifeMs = 10_000;
+const firstDelayMs = 200;
+const maxDelayMs = 30_000;
+/** How long a worker may take until it serves. */
+const startMs = 60_000;
+/** As long as no worker ever served, so many ends show that none will. */
+const maxFirstEnds = 5;
+
+/**
+ * Keeps a number of workers running. One that ends is replaced: at once, or with a growing delay when it ends soon after its start
+ * again and again. When no worker ever came up, the first that says why, or the fifth that ends, is the end of all.
+ */
+export class Supervisor<Worker extends SupervisedWorker> {
+  readonly #options: SupervisorOptions<Worker>;
+  readonly #slots = new Map<number, WorkerSlot<Worker>>();
+  readonly #allUp: Deferred<void> = createDeferred<void>();
+  readonly #failed: Deferred<Complaint> = createDeferred<Complaint>();
+  readonly #ended: Deferred<void> = createDeferred<void>();
+  #hasServed = false;
+  #firstEnds = 0;
+  #isStopping = false;
+
+  constructor(options: SupervisorOptions<Worker>) {
+    this.#options = options;
+    for (let number = 1; number <= options.count; number++)
+      this.#slots.set(number, { worker: undefined, isUp: false, quickEnds: 0, stopTimer: () => {} });
+    for (const [number, slot] of this.#slots) this.#start(number, slot);
+  }
+
+  /** Resolves when all workers are up for the first time. */
+  get allUp(): Promise<void> {
+    return this.#allUp.promise;
+  }
+
+  /** Resolves when the workers cannot start at all. They are being stopped then. */
+  get failed(): Promise<Complaint> {
+    return this.#failed.promise;
+  }
+
+  /** The workers that run or start now. */
+  get running(): readonly Worker[] {
+    return [...this.#slots.values()].flatMap(({ worker }) => worker ?? []);
+  }
+
+  /** Has all workers end, and resolves when they did. The last ones are killed. */
+  async stop(): Promise<void> {
+    const { clock, stopMs, log } = this.#options;
+    if (!this.#isStopping) {
+      this.#isStopping = true;
+      for (const { stopTimer } of this.#slots.values()) stopTimer();
+      for (const worker of this.running) worker.stop();
+    }
+    if (this.running.length === 0) return;
+    const stopTimer = clock.timer(stopMs, () => {
+      log.error({}, "workers did not end in time, and are killed");
+      for (const worker of this.running) worker.kill();
+    });
+    await this.#ended.promise;
+    stopTimer();
+  }
+
+  #start(number: number, slot: WorkerSlot<Worker>): void {
+    const { clock, log } = this.#options;
+    const worker = this.#options.start(number);
+    const startedAt = clock.now();
+    slot.worker = worker;
+    slot.isUp = false;
+    slot.stopTimer = clock.timer(startMs, () => {
+      log.error({ worker: number }, "a worker did not start in time, and is killed");
+      worker.kill();
+    });
+    void worker.up.then(() => {
+      if (slot.worker !== worker) return;
+      slot.stopTimer();
+      slot.isUp = true;
+      this.#hasServed = true;
+      if ([...this.#slots.values()].every(({ isUp }) => isUp)) this.#allUp.resolve();
+    });
+    void worker.ended.then((end) => {
+      slot.stopTimer();
+      slot.worker = undefined;
+      slot.isUp = false;
+      if (this.#isStopping) {
+        if (this.running.length === 0) this.#ended.resolve();
+        return;
+      }
+      if (!this.#hasServed && (end.complaint !== undefined || ++this.#firstEnds >= maxFirstEnds))
+        return this.#giveUp(end);
+      slot.quickEnds = clock.now() - startedAt < minLifeMs ? slot.quickEnds + 1 : 0;
+      const delayMs = toDelay(slot.quickEnds);
+      const why = end.complaint === undefined ? {} : { error: end.complaint.text.trim() };
+      log.error({ worker: number, how: end.how, delayMs, ...why }, "a worker ended, and is replaced");
+      slot.stopTimer = clock.timer(delayMs, () => this.#start(number, slot));
+    });
+  }
+
+  #giveUp({ how, complaint }: WorkerEnd): void {
+    const text = `junctor: the workers end before they serve (${how})\n`;
+    this.#failed.resolve(complaint ?? { text, exitCode: 3 });
+    void this.stop();
+  }
+}
+
+function toDelay(quickEnds: number): number {
+  return quickEnds < 2 ? 0 : Math.min(maxDelayMs, firstDelayMs * 2 ** (quickEnds - 2));
+}
+
+/** How many connections a worker may be ahead of another. */
+const maxLead = 2;
+
+/** How long workers that are ahead wait for one that does not take its connection. */
+const patienceMs = 100;
+
+interface Hand {
+  readonly worker: object;
+  readonly give: () => void;
+}
+
+/**
+ * Deals out new connections evenly. Node gives the next connection to whichever worker has taken its last one, so when many arrive at
+ * once, the quickest workers would get most of them. Here a worker that was given two more than a worker that has yet to take one
+ * waits for it, for 0.1 s at most. A stopped worker is waited for once, and again only after it took a connection. Closed
+ * connections are not counted.
+ */
+export class Dealer {
+  readonly #clock: Clock;
+  readonly #given = new Map<object, number>();
+  /** The workers that were given a connection and have not taken it yet. The others wait for them. */
+  readonly #taking = new Set<object>();
+  #held: readonly Hand[] = [];
+  #stopTimer = (): void => {};
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Calls `give` at once, or when slower workers have caught up. Called again for a worker, it means that the worker has taken its last connection. */
+  deal(worker: object, give: () => void): void {
+    // A worker that is new, or was stopped, starts near the others: it does not get all the connections it missed.
+    const most = Math.max(0, ...this.#given.values());
+    this.#given.set(worker, Math.max(this.#given.get(worker) ?? 0, most - maxLead));
+    this.#taking.delete(worker);
+    // First, because the others in the queue may wait for this worker.
+    this.#held = [{ worker, give }, ...this.#held];
+    this.#giveAll();
+  }
+
+  /** The worker took what it was given, and there is no more for it. */
+  taken(worker: object): void {
+    this.#taking.delete(worker);
+    this.#giveAll();
+  }
+
+  /** The worker is gone. It is given nothing that was held for it. */
+  leave(worker: object): void {
+    this.#given.delete(worker);
+    this.#held = this.#held.filter((hand) => hand.worker !== worker);
+    this.taken(worker);
+  }
+
+  #giveAll(): void {
+    for (;;) {
+      const next = this.#held.find(({ worker }) => this.#leadOf(worker) < maxLead);
+      if (next === undefined) break;
+      this.#held = this.#held.filter((hand) => hand !== next);
+      this.#given.set(next.worker, (this.#given.get(next.worker) ?? 0) + 1);
+      this.#taking.add(next.worker);
+      next.give();
+    }
+    this.#stopTimer();
+    if (this.#held.length === 0) return;
+    this.#stopTimer = this.#clock.timer(patienceMs, () => {
+      this.#taking.clear();
+      this.#giveAll();
+    });
+  }
+
+  #leadOf(worker: object): number {
+    const slower = [...this.#taking].map((other) => this.#given.get(other) ?? 0);
+    return (this.#given.get(worker) ?? 0) - Math.min(Infinity, ...slower);
+  }
 }

@@ -16,14 +16,14 @@ import { describeIssues } from "@junctor/core/schema";
 import { junctor } from "../../invocation/index.ts";
 import { isTelling } from "../../servers/index.ts";
 import { Interrupt } from "./interrupt.ts";
+import { toSafeText } from "./print.ts";
 import {
-  ServerTrouble,
   adviseOnWords,
   findVariable,
   isAboutCredentials,
   nearestProgram,
+  ServerTrouble,
 } from "./server-trouble.ts";
-import { toSafeText } from "./terminal-text.ts";
 
 /** What a command that failed says, and with what code it ends. */
 export interface Complaint {
@@ -154,4 +154,47 @@ function describeStatus(error: HttpError): string {
     return `${url} redirects (${status}), which is not followed because headers may hold keys; use the address it leads to`;
   if (failureCodeOf(error) === "no_endpoint") return `${message}; most end in /mcp or /sse`;
   return message;
+}
+
+/** Where something listens, and what to write to have it listen elsewhere. */
+interface Place {
+  readonly host: string;
+  readonly port: number;
+  readonly portSetting: string;
+  readonly hostSetting: string;
+}
+
+/** Waits for a listener. When it cannot have its port or address, the error says how to choose another. */
+export async function withAdvice<T>(place: Place, listening: Promise<T>): Promise<T> {
+  try {
+    return await listening;
+  } catch (error) {
+    const describe = troubles[(error as NodeJS.ErrnoException).code ?? ""];
+    if (describe === undefined) throw error;
+    throw new PortError(describe(place), error);
+  }
+}
+
+const noAddress = ({ host, hostSetting }: Place): string =>
+  `cannot listen on ${host}: it is not an address of this machine; ${hostSetting} serves this machine alone`;
+
+const troubles: { readonly [code: string]: (place: Place) => string } = {
+  EADDRINUSE: ({ host, port, portSetting }) =>
+    `port ${port} of ${host} is taken (EADDRINUSE), and ${junctor("status")} shows whether by a gateway of yours; choose another port with ${portSetting}`,
+  EACCES: ({ port, portSetting }) =>
+    `this user may not listen on port ${port} (EACCES), as ports below 1024 need more rights; choose another port with ${portSetting}`,
+  EADDRNOTAVAIL: noAddress,
+  ENOTFOUND: noAddress,
+};
+
+/** A port or address cannot be listened on. */
+class PortError extends BrandedError {
+  protected static override readonly brand = "PortError";
+
+  override readonly name = "PortError";
+  readonly code = "cli.port";
+
+  constructor(message: string, cause: unknown) {
+    super(message, { cause });
+  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { describeType, parseValue, toValueType } from "./value-type.ts";
+import { describeType, parseValue, toValueType } from "./command.ts";
 
 const root = {
   $defs: {
