@@ -103,16 +103,22 @@ describe("a gateway that tries the draft", () => {
       config({
         drafts: ["groups"],
         servers: { mail: { group: "Reads and sends mail." } },
-        profiles: { post: { allow: ["mail__*"], rename: { mail__send: "post_letter" } } },
+        profiles: {
+          post: {
+            allow: ["mail__*", "shop__refund"],
+            rename: { mail__send: "post_letter", shop__refund: "pay_back" },
+          },
+        },
       }),
     );
     const atProfile = createTaskCaller(`${renamed.url}/post`, { capabilities: knowsGroups });
-    expect(namesOf((await atProfile("groups/list", {})).result["groups"])).toEqual(["mail"]);
-    const { result } = await atProfile("groups/get", { name: "mail" });
-    expect(namesOf((result["contents"] as { readonly tools: unknown }).tools)).toEqual([
-      "mail__read",
-      "post_letter",
-    ]);
+    expect(namesOf((await atProfile("groups/list", {})).result["groups"])).toEqual(["mail", "shop-billing"]);
+    const contentsOf = async (name: string): Promise<readonly string[]> => {
+      const { result } = await atProfile("groups/get", { name });
+      return namesOf((result["contents"] as { readonly tools: unknown }).tools);
+    };
+    expect(await contentsOf("mail")).toEqual(["mail__read", "post_letter"]);
+    expect(await contentsOf("shop-billing")).toEqual(["pay_back"]);
   });
 
   test("without the setting nobody is asked for groups, and no caller gets any", async () => {

@@ -1,7 +1,17 @@
 import { andThen, type Awaitable, recover, settled, tryThen } from "../async/index.ts";
 import { NotFoundError } from "../errors/index.ts";
 import { editMembers, joinJson, RawJson, scanElements } from "../json/index.ts";
-import { type Items, keyOf, methods, type Part, viewUriOf, withMembers, withViewUri } from "../mcp/index.ts";
+import {
+  type Group,
+  type GroupContents,
+  type Items,
+  keyOf,
+  methods,
+  type Part,
+  viewUriOf,
+  withMembers,
+  withViewUri,
+} from "../mcp/index.ts";
 import type { CallContext } from "./context.ts";
 import { mapListings } from "./listing.ts";
 import { findIn, thingOf } from "./operation.ts";
@@ -21,6 +31,16 @@ export interface Names {
 
 type Rename = (uri: string) => string;
 
+/** A group with what is in it as callers know that. */
+function renameContents(group: Group, { parts, toOuter }: Names, context: CallContext): Group {
+  if (group.contents === undefined) return group;
+  const contents = Object.entries(group.contents).map(([part, keys]) => [
+    part,
+    parts.includes(part as Part) ? keys.map((key) => toOuter(part as Part, key, context)) : keys,
+  ]);
+  return { ...group, contents: Object.fromEntries(contents) as GroupContents };
+}
+
 /**
  * A provider under other names: in lists, requests, notices, errors, and wherever a result names a URI. Everything else stays the
  * bytes that it was.
@@ -37,12 +57,21 @@ export function withNames(inner: Provider, names: Names): Wrapper {
     listing.with(Object.freeze(listing.items.map((item) => toItem(item, part, context)))),
   );
 
+  const groupLists = mapListings<Group, [CallContext]>((listing, context) =>
+    listing.with(Object.freeze(listing.items.map((group) => renameContents(group, names, context)))),
+  );
+
   const inward = <T extends Target, R>(target: T, context: CallContext, go: (own: T) => Awaitable<R>) =>
     renamedParts.has(target.part) ? goInward(names, target, context, go) : go(target);
 
   return {
     list: (part, context) => {
       const listed = settled(inner.list(part, context));
+      if (part === "groups")
+        return andThen(
+          listed,
+          (listing) => groupLists(listing as never, context) as unknown as typeof listing,
+        );
       return renamedParts.has(part)
         ? andThen(listed, (listing) => lists(listing as never, part, context) as unknown as typeof listing)
         : listed;
