@@ -11,6 +11,7 @@ export {
   type FrameSink,
   type HttpHeaders,
   type HttpRequest,
+  hungUp,
   isJson,
   limitConnections,
   type LocalService,

@@ -45,6 +45,11 @@ export interface CallOptions {
   readonly throwOnToolError?: boolean;
   /** More members of the call's `_meta`, such as trace context: `{ traceparent: "00-…" }`. What the client puts there itself wins. */
   readonly meta?: { readonly [key: string]: unknown };
+  /**
+   * Makes the call safe to repeat: a server that heeds such keys runs the calls that have the same one once, and gives its end to all.
+   * Up to 255 visible ASCII characters, such as a UUID.
+   */
+  readonly idempotencyKey?: string;
   /** Who makes the call, for the audit. */
   readonly caller?: string;
 }
@@ -97,7 +102,7 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     const raw = RawJson.fromValue(args);
     const operation = createOperation("tools/call", name, { arguments: raw });
     const { logLevel, caller } = given;
-    const meta = toMetaMembers(given.meta, logLevel);
+    const meta = toMetaMembers(withKey(given), logLevel);
     const trace = (): string | undefined => toTrace(given.meta?.["traceparent"]);
     const subject = { tool: name, args: raw, caller, trace };
     const work = (tally: Tally): Promise<Outcome> =>
@@ -146,6 +151,10 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
 function describeFailure({ content }: ToolResult): string {
   const texts = content.flatMap((block) => (block.type === "text" ? [block.text] : []));
   return texts.length === 0 ? "The tool failed without saying why." : texts.join("\n");
+}
+
+function withKey({ meta, idempotencyKey }: CallOptions): CallOptions["meta"] {
+  return idempotencyKey === undefined ? meta : { ...meta, [metaKeys.idempotencyKey]: idempotencyKey };
 }
 
 /** Members of `_meta` that this client writes itself: what it is, what it can do, and the tokens it knows progress by. */

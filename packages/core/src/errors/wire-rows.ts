@@ -46,6 +46,19 @@ export const rpcError = {
       meaning: "All callers together hold as much as there is, or memory is short. Nothing was done.",
       advice: "Try again after `data.retryAfterMs`, or elsewhere.",
     },
+    "rpc.key_reused": {
+      number: -32602,
+      status: 422,
+      meaning: "The idempotency key of a call is that of another call of the same caller. Nothing was done.",
+      advice: "Use a new key for each call, and the same key for retries of one call alone.",
+    },
+    "rpc.outcome_unknown": {
+      number: -32603,
+      status: 409,
+      meaning:
+        "The call with this idempotency key was begun before, and its end is not known or no longer kept. It was not made again.",
+      advice: "Look at what the call would have changed. If it was not carried out, make it with a new key.",
+    },
     "rpc.insufficient_scope": {
       number: -32003,
       meaning: "The token of the caller lacks scopes for what it wants to do. Nothing was done.",

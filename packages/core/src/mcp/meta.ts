@@ -8,6 +8,7 @@ export const metaKeys = {
   logLevel: "io.modelcontextprotocol/logLevel",
   serverInfo: "io.modelcontextprotocol/serverInfo",
   subscriptionId: "io.modelcontextprotocol/subscriptionId",
+  idempotencyKey: "io.modelcontextprotocol/idempotencyKey",
 } as const;
 
 /** The member by which one replica of a gateway tells another who the caller of a request is. */

@@ -22,6 +22,7 @@ export type { HttpOptions } from "./http-options.ts";
 export { sessionNotFound } from "./legacy.ts";
 export type { ListenHttpOptions } from "./listen-options.ts";
 export { constrainedBytes } from "./memory-watch.ts";
+export { hungUp } from "./modern.ts";
 export type { Mounts } from "./mounts.ts";
 export { NodeRequest, readNodeBody } from "./node-reply.ts";
 export { listenHttp } from "./listen-http.ts";

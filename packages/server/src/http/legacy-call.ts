@@ -124,6 +124,10 @@ class LegacyCall implements WireContext, Admitted {
     this.#out = out;
   }
 
+  /** The one header that an older revision has a use for; it is looked at when a call begins. */
+  readonly headers = (name: string): string | undefined =>
+    name === "idempotency-key" ? this.#out?.header(name) : undefined;
+
   get caller(): string | undefined {
     return this.#live.caller;
   }
@@ -189,6 +193,10 @@ export class CallStream {
     this.endpoint = endpoint;
     this.#admission = admission;
     this.#accepted = accepted;
+  }
+
+  header(name: string): string | undefined {
+    return this.#admission.http.header(name);
   }
 
   /** Whether the client can be asked something: it takes event streams. */

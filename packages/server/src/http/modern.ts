@@ -19,6 +19,9 @@ import {
   toFrame,
 } from "./reply.ts";
 
+/** Why a call is given up whose connection is gone. */
+export const hungUp = "The client hung up";
+
 /**
  * One modern request: one call, one reply. The reply is JSON unless the call says something before its result. A client
  * that hangs up has cancelled.
@@ -46,8 +49,11 @@ export class ModernCall implements WireContext, Admitted {
   constructor(era: ModernEra, accepted: Accepted, admission: Admission, endpoint: Endpoint) {
     const { header } = admission.http;
     this.era = era;
-    // Only the headers that mirror the body: a tool must not learn the caller's key.
-    this.headers = (name) => (name.startsWith("mcp-") || name === "traceparent" ? header(name) : undefined);
+    // Only the headers that are about the request: a tool must not learn the caller's credentials.
+    this.headers = (name) =>
+      name.startsWith("mcp-") || name === "traceparent" || name === "idempotency-key"
+        ? header(name)
+        : undefined;
     this.caller = admission.caller;
     this.identity = admission.identity;
     this.#admission = admission;
@@ -93,7 +99,7 @@ export class ModernCall implements WireContext, Admitted {
       reply.onHangUp(() => {
         if (this.#state === "over") return;
         this.#state = "gone";
-        this.cancellation.abort(new DOMException("The client hung up", "AbortError"));
+        this.cancellation.abort(new DOMException(hungUp, "AbortError"));
       });
       if (this.#state !== "over") number = admissions.add(this);
       if (this.isStream && number !== undefined) this.#endAtExpiry(answered);
