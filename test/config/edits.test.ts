@@ -91,6 +91,7 @@ const ofGateway: { readonly [key: string]: readonly [unknown, unknown] } = {
   audit: [undefined, "audit.jsonl"],
   limits: [{ callsPerMinute: 1000 }, { callsPerMinute: 500 }],
   perCaller: [{ calls: 100 }, { calls: 50 }],
+  idempotency: [{}, { keepMs: 2000 }],
   redact: [[], ["email"]],
   drafts: [[], ["groups"]],
   http: [{ port: 7000 }, { port: 7001 }],

@@ -95,6 +95,7 @@ const full = {
     audit: { file: "a.jsonl", keep: 1, onFailure: "open" },
     limits: { callsPerMinute: 1, strict: true, tools: { "*": { callTimeoutMs: 1 } } },
     perCaller: { calls: 1, unreadBytes: 2048 },
+    idempotency: { keepMs: 1000, file: "x" },
     redact: ["email"],
     http: {
       port: 1,

@@ -17,6 +17,7 @@ export {
 } from "./context/index.ts";
 export { createGateway, type Gateway, type GatewayOptions } from "./gateway/index.ts";
 export { type Unapproved } from "./lock/index.ts";
+export { type IdempotencyOptions, KeptCalls, type KeptCallsOptions, withIdempotency } from "./once/index.ts";
 export { type GatewayLog } from "./log/index.ts";
 export { type ServerStatus } from "./servers/index.ts";
 export {

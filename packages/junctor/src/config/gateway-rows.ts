@@ -439,6 +439,40 @@ export const perCallerRows = {
   }),
 };
 
+const idempotencyRows = {
+  keepMs: row({
+    type: number({ min: 1000, max: 604_800_000, example: 3_600_000 }),
+    usual: 3_600_000,
+    ...atStart,
+    doc: "how long the end of a call is kept for retries; 1,000 to 604,800,000",
+  }),
+  maxKeys: row({
+    type: number({ min: 4, max: 1_000_000, example: 65_536 }),
+    usual: 65_536,
+    ...atStart,
+    doc: "most keys that are kept. One caller may have a quarter of them; further calls with a key are refused",
+  }),
+  maxBytes: row({
+    type: number({ min: 1024, max: 4_294_967_296, example: 67_108_864 }),
+    usual: 67_108_864,
+    ...atStart,
+    doc: "most bytes of all ends that are kept. Of the oldest, only the fact that they ended stays",
+  }),
+  file: row({
+    type: path,
+    usual: undefined,
+    ...atStart,
+    byDefault: "none",
+    doc: "where calls with keys are noted, so that a gateway that is killed does not forget them. One process has it; replicas use their `store` instead",
+  }),
+};
+
+const idempotency = either(
+  (value) => value === false,
+  as((): false => false, { enum: [false] }),
+  object(idempotencyRows, { example: '"idempotency": { "keepMs": 3600000 }, or false', orEmpty: true }),
+);
+
 const redactExample = '"/sk-[a-z0-9]+/i"';
 const redactions = Object.keys(secrets);
 
@@ -657,6 +691,13 @@ export const gatewayRows = {
     consent: each<Of<typeof perCallerRows>>(perCallerRows),
     effect: "live",
     doc: "most that one caller may hold or ask for. Whatever the numbers, [no caller takes the last of anything](http.md#limits)",
+  }),
+  idempotency: row({
+    type: idempotency,
+    usual: usualOf(idempotencyRows),
+    ...atStart,
+    byDefault: "in memory",
+    doc: "what is kept of calls that come with an idempotency key, so that a retry does not run twice: [safe to retry](../guides/safe-to-retry.md). `false`: keys are not heeded",
   }),
   redact: row({
     type: list(redaction, `"redact": [${redactExample}]`),

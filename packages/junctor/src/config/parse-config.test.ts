@@ -202,6 +202,7 @@ test("what is left out is filled in", () => {
     audit: undefined,
     limits: {},
     perCaller: {},
+    idempotency: { keepMs: 3_600_000, maxKeys: 65_536, maxBytes: 67_108_864, file: undefined },
     redact: [],
     drafts: [],
     http: { allowedHosts: [], allowedOrigins: [], corsOrigins: [] },
@@ -276,6 +277,7 @@ test("everything that may be said is taken", () => {
       unreadBytes: 4096,
     },
     drafts: ["groups"],
+    idempotency: { keepMs: 1000, maxKeys: 4, maxBytes: 1024, file: "calls.once" },
     redact: ["email", "/sk-\\w+/gi"],
     http: {
       host: "::1",

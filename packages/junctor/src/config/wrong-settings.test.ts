@@ -28,11 +28,11 @@ describe("the junctor section", () => {
   test.each([
     [
       section('{ "seperator": "_" }'),
-      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, drafts, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, history, remember, lock, store, trunk, drainMs.)",
+      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, idempotency, redact, drafts, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, history, remember, lock, store, trunk, drainMs.)",
     ],
     [
       section('{ "colour": 1 }'),
-      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, drafts, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, history, remember, lock, store, trunk, drainMs",
+      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, idempotency, redact, drafts, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, history, remember, lock, store, trunk, drainMs",
     ],
     [
       section('{ "tools": {} }'),

@@ -231,7 +231,7 @@ function createReports(
 }
 
 async function closeAll(
-  { parking, ownsParking, fleet }: Runtime,
+  { parking, ownsParking, fleet, keptCalls }: Runtime,
   current: () => Generation,
   controls: Disposable,
   edits: Edits,
@@ -241,6 +241,7 @@ async function closeAll(
   if (ownsParking) await parking.close();
   await fleet[Symbol.asyncDispose]();
   await current().chain[Symbol.asyncDispose]();
+  keptCalls?.[Symbol.dispose]();
 }
 
 /** Makes the servers of a gateway known to its other replicas. */

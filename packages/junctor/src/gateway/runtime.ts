@@ -31,6 +31,7 @@ import {
   toCallerKind,
 } from "../policy/index.ts";
 import { openListMemory } from "../servers/index.ts";
+import { KeptCalls, openCallFile, shareCalls } from "../once/index.ts";
 import { type DescribeFailure, hideText, withLastWords } from "../upstream/index.ts";
 import { Fleet } from "./fleet.ts";
 import type { Generation } from "./generation.ts";
@@ -64,6 +65,8 @@ export class Runtime {
   /** Where callers connect accounts of their own; undefined where all callers are one person. */
   readonly links: Links | undefined;
   readonly results: { readonly kept: KeptResults; readonly elsewhere?: Omit<ResultsElsewhere, "serve"> };
+  /** Calls that came with an idempotency key; undefined where keys are not heeded. */
+  readonly keptCalls: (KeptCalls & Disposable) | undefined;
   readonly cluster: Cluster | undefined;
   readonly rules: RuleWatch;
   /** Callers that are refused whatever key they present. */
@@ -102,6 +105,7 @@ export class Runtime {
     this.onCredential = (server, event) =>
       recordCredential(current()?.chain.auditFile?.sink, server, event, clock);
     this.#isLocal = (server) => Object.hasOwn(local, server);
+    this.keptCalls = keepCalls(first, this);
     const maxParkedPerCaller = (): number => this.perCaller.parked ?? 1024;
     this.ownsParking = shared === undefined;
     this.parking =
@@ -166,6 +170,25 @@ export class Runtime {
       },
     });
   }
+}
+
+/** Calls with keys are noted on the store of the replicas, in a file, or in memory alone. */
+function keepCalls(
+  { idempotency }: GatewayConfig,
+  { clock, log, seal, cluster }: Pick<Runtime, "clock" | "log" | "seal" | "cluster">,
+): Runtime["keptCalls"] {
+  if (idempotency === false) return undefined;
+  const { file, ...limits } = idempotency;
+  const onWarning = (text: string, error?: unknown): void =>
+    log.warn(error instanceof Error ? { error: error.message } : {}, text);
+  const ledger =
+    cluster !== undefined
+      ? shareCalls({ cluster, seal, keepMs: limits.keepMs, clock, onWarning })
+      : file === undefined
+        ? undefined
+        : openCallFile({ path: file, ...limits, clock, onWarning });
+  const kept = new KeptCalls({ ...limits, clock, ledger });
+  return Object.assign(kept, { [Symbol.dispose]: () => ledger?.[Symbol.dispose]() });
 }
 
 /** The limits as the config has them at the moment. */

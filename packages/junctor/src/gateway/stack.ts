@@ -16,6 +16,7 @@ import {
   withSearch,
 } from "../context/index.ts";
 import { hideInData } from "../log/index.ts";
+import { withIdempotency } from "../once/index.ts";
 import { withOpenedMethods } from "../policy/index.ts";
 import { offeredExtensions } from "../servers/index.ts";
 import type { Generation } from "./generation.ts";
@@ -44,6 +45,7 @@ export function createStack(entrance: Entrance, parts: StackParts): Provider {
   const profile = entrance.kind === "profile" ? entrance.profile : undefined;
   const viewFor = entrance.name === undefined ? parts.policy.viewFor : parts.policy.viewAt(entrance.name);
   return stack(
+    once(entrance, parts), // a call that comes with a key runs once, and its retries get the end that the caller got
     parts.config.drafts.includes("groups") && groups(entrance, viewFor, parts), // of what is listed from here on
     profile !== undefined && profile.tools !== "all" && search(profile, viewFor, parts), // finds by the profile's names
     entrance.kind === "server" && ownNames(entrance.name, viewFor, parts),
@@ -60,6 +62,10 @@ function stack(...layers: readonly [...(Layer | false)[], Provider]): Provider {
   const innermost = layers.at(-1) as Provider;
   const around = layers.slice(0, -1) as readonly (Layer | false)[];
   return around.reduceRight<Provider>((inner, layer) => (layer === false ? inner : layer(inner)), innermost);
+}
+
+function once({ name }: Entrance, { runtime: { keptCalls } }: StackParts): Layer | false {
+  return keptCalls !== undefined && ((inner) => withIdempotency(inner, { calls: keptCalls, scope: name }));
 }
 
 /** The middleware, also around tools that a layer outside of it brings. */

@@ -1,7 +1,7 @@
 import { text as readText } from "node:stream/consumers";
 import type { Client } from "@junctor/client";
 import type { Tool } from "@junctor/core/mcp";
-import { suggest } from "@junctor/core/options";
+import { defined, suggest } from "@junctor/core/options";
 import { junctor } from "../../invocation/index.ts";
 import {
   note,
@@ -47,7 +47,12 @@ export const call: Run<"call"> = async (parsed) => {
   return await withClient(destination, interruption, options, async (client, signal) => {
     const tool = await findTool(client, name);
     const args = json === undefined ? parseAssignments(words, tool) : parseArgumentsJson(json, tool);
-    const started = await client.startTool(name, args, { signal, onEvent: view.event, logLevel: "info" });
+    const started = await client.startTool(name, args, {
+      signal,
+      onEvent: view.event,
+      logLevel: "info",
+      ...defined({ idempotencyKey: parsed.flags.key }),
+    });
     if (started.kind === "complete") return showResult(started.result, name, isJson, view);
     if (parsed.flags.detach) {
       await print(`${toTaskCommand(started.task.ref, parsed)}\n`);

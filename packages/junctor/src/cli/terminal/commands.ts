@@ -204,6 +204,10 @@ export const commands = {
       },
       json: { help: "the whole result, as JSON" },
       detach: { help: "if the call becomes a task, print how to come back to it and do not wait" },
+      key: {
+        value: "KEY",
+        help: "an idempotency key: the same command again gives the end of the first call, and runs nothing twice",
+      },
       server: {
         value: "URL|NAME",
         help: "the server (default http://127.0.0.1:7780/mcp), or one of --config",
