@@ -45,6 +45,11 @@ const proofs = [
     "conformance/types.mjs",
     "the packed types with TypeScript 5.4 to 7, library checks on",
   ],
+  [
+    "once",
+    "attacks/once.mjs",
+    "calls with a key, cut, retried and killed: each runs once; --keys 2000 --seed 7",
+  ],
   ["slow", "../scripts/test.mjs --slow", "the tests that are long or load the machine"],
   ["field", "field/main.mjs", "servers and clients from npm behind one gateway"],
   ["field search", "field/search.mjs", "tool search with real clients"],
