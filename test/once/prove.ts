@@ -243,10 +243,11 @@ function toRequest(order: string, key: string, port: number): string {
 function cutAfter(port: number, text: string, bytes: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connectTcp(port, "127.0.0.1", () => {
-      if (bytes === 0) return socket.destroy();
-      socket.write(text.slice(0, bytes), () => {
-        if (bytes < text.length) socket.destroy();
-      });
+      if (bytes === 0) socket.destroy();
+      else
+        socket.write(text.slice(0, bytes), () => {
+          if (bytes < text.length) socket.destroy();
+        });
     });
     socket.once("data", () => socket.destroy());
     socket.on("close", () => resolve());

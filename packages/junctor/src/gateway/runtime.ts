@@ -22,6 +22,7 @@ import {
   secretsAt,
   silentLog,
 } from "../log/index.ts";
+import { KeptCalls, openCallFile, shareCalls } from "../once/index.ts";
 import {
   type CallerPolicyOptions,
   findDeadRules,
@@ -31,7 +32,6 @@ import {
   toCallerKind,
 } from "../policy/index.ts";
 import { openListMemory } from "../servers/index.ts";
-import { KeptCalls, openCallFile, shareCalls } from "../once/index.ts";
 import { type DescribeFailure, hideText, withLastWords } from "../upstream/index.ts";
 import { Fleet } from "./fleet.ts";
 import type { Generation } from "./generation.ts";
