@@ -47,13 +47,10 @@ interface ConnectionsOptions {
   readonly onCredential: (server: string, event: CredentialEvent) => void;
 }
 
-/** The pages on which callers connect their accounts. `revoke` ends the sign-ins and the accounts of a caller. */
-interface Connections {
+export function createConnections(options: ConnectionsOptions): {
   readonly pages: Pages;
   revoke(caller: string | undefined): void;
-}
-
-export function createConnections(options: ConnectionsOptions): Connections {
+} {
   const { links, seal, clock, log, logins, config, admit, onCredential } = options;
   const { perCaller } = options.fleet;
   const signIns = new SignIns(clock);
@@ -403,14 +400,16 @@ function leave({ url }: PendingLogin, cookie: string): PageAnswer {
   });
 }
 
-interface DocumentOptions {
+/** What authorization servers read of the gateway as a client. */
+function toDocument({
+  links,
+  servers,
+  issuerNames,
+}: {
   readonly links: Links;
   readonly servers: () => readonly PerCallerServer[];
   readonly issuerNames: () => readonly string[];
-}
-
-/** What authorization servers read of the gateway as a client. */
-function toDocument({ links, servers, issuerNames }: DocumentOptions): PageAnswer {
+}): PageAnswer {
   const { origin = "" } = links;
   const callbacks = servers().map(({ config: { name } }) => `${callbackPath}${encodeURIComponent(name)}`);
   const paths = [...callbacks, ...issuerNames().map((name) => `${identityPath}${name}`)];
@@ -660,22 +659,10 @@ function digest(value: string): string {
   return createHash("sha256").update(value).digest("base64url");
 }
 
-/** How the visitor of a link proves to be its caller: as the caller proves who it is to the gateway. */
-type ProofKind = "machine" | "key" | "certificate" | "issuer";
-
-function proofOf({ caller, issuer }: Ticket): ProofKind {
+function proofOf({ caller, issuer }: Ticket): "machine" | "key" | "certificate" | "issuer" {
   if (caller === undefined) return "machine";
   if (caller.startsWith("cert:")) return "certificate";
   return issuer === undefined ? "key" : "issuer";
-}
-
-interface CallerProofOptions {
-  readonly links: Links;
-  readonly logins: Logins;
-  readonly clock: Clock;
-  /** Tells callers by their keys and certificates; refuses those that were revoked. */
-  readonly admit: Authenticate;
-  readonly issuers: () => readonly IssuerConfig[];
 }
 
 /** Finds out whether proof are the callers that links were made for. */
@@ -688,7 +675,14 @@ interface CallerProof {
   isNamed(ticket: Ticket, pending: PendingIdentity, callback: URL): Promise<boolean>;
 }
 
-function createCallerProof(options: CallerProofOptions): CallerProof {
+function createCallerProof(options: {
+  readonly links: Links;
+  readonly logins: Logins;
+  readonly clock: Clock;
+  /** Tells callers by their keys and certificates; refuses those that were revoked. */
+  readonly admit: Authenticate;
+  readonly issuers: () => readonly IssuerConfig[];
+}): CallerProof {
   const { links, logins, clock, admit, issuers } = options;
   const termsFor = ({ issuer: url }: Ticket): IdentityTerms => {
     const known = issuers().find(({ issuer }) => issuer === url);

@@ -197,7 +197,7 @@ export class PerCallerServer implements GatewayServer, AsyncDisposable {
       links,
       connectName,
     });
-    this.provider = createAccountProvider({ accounts: this.accounts, guard });
+    this.provider = createAccountProvider(this.accounts, guard);
     // Without a prefix, any name might have been its own.
     if (config.prefix === false) return;
     this.askFirst = async (context, round) => {

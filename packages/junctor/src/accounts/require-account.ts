@@ -26,14 +26,6 @@ import { offersAll, type Upstream } from "../upstream/index.ts";
 import type { Account, Accounts } from "./account.ts";
 import type { Links } from "./links.ts";
 
-interface AccountGuardOptions {
-  readonly config: () => ServerConfig;
-  readonly accounts: Accounts;
-  readonly links: Links;
-  /** The name callers have for the tool that connects an account. */
-  readonly connectName: () => string;
-}
-
 /** How long a call that came back waits for the person to connect the account. */
 const patienceMs = 30_000;
 /** How often one call may ask for the account: a server that refuses each would have its person asked without end. */
@@ -59,7 +51,13 @@ interface AccountGuard {
   connect(context: CallContext, round: Round | undefined): Promise<string | InputRequired>;
 }
 
-export function createAccountGuard(options: AccountGuardOptions): AccountGuard {
+export function createAccountGuard(options: {
+  readonly config: () => ServerConfig;
+  readonly accounts: Accounts;
+  readonly links: Links;
+  /** The name callers have for the tool that connects an account. */
+  readonly connectName: () => string;
+}): AccountGuard {
   const { config, accounts, links, connectName } = options;
 
   const prepareAsk = async (account: Account, need: Need): Promise<ConnectRequest> => {
@@ -163,16 +161,11 @@ function noPage(server: string, caller: string | undefined, { origin }: Links): 
   return new UpstreamError("unavailable", text, { server, delivery: "not_sent" });
 }
 
-interface AccountProviderOptions {
-  readonly accounts: Accounts;
-  readonly guard: AccountGuard;
-}
-
 /** The server hears which caller a list is for; nothing of it is kept by others. */
 const hints = { ttlMs: 0, cacheScope: "private" } as const;
 
 /** A server as a provider in which each caller reaches the upstream of its own account and no other. */
-export function createAccountProvider({ accounts, guard }: AccountProviderOptions): Provider {
+export function createAccountProvider(accounts: Accounts, guard: AccountGuard): Provider {
   const upstreamOf = (caller: CallerInfo): Upstream | undefined => accounts.find(caller)?.upstream;
   const unkept = mapListings<object>((listing) => listing.with(listing.items, { hints }));
   return {

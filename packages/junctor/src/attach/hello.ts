@@ -113,12 +113,6 @@ interface DaemonReply {
 /** A daemon may have to read modules of its config before it can serve. */
 const longPatienceMs = 10_000;
 
-interface DaemonHello {
-  readonly key: Buffer;
-  readonly build: string;
-  readonly versions?: Versions;
-}
-
 /** A front that proved itself, and how to go on with it. */
 export interface GreetedFront {
   readonly introduction: Introduction;
@@ -134,7 +128,15 @@ export interface GreetedFront {
 /** Takes the hello of a front. Rejects with a `HelloError` when it does not know the key or says nothing. */
 export async function greetFront(
   stream: Duplex,
-  { key, build, versions = spoken }: DaemonHello,
+  {
+    key,
+    build,
+    versions = spoken,
+  }: {
+    readonly key: Buffer;
+    readonly build: string;
+    readonly versions?: Versions;
+  },
 ): Promise<GreetedFront> {
   const lines = createLineTaker(stream, maxHelloBytes);
   const first = (await lines.next()) as {

@@ -11,9 +11,6 @@ export interface LogEntry {
   readonly caller: string | undefined;
 }
 
-/** A line of the log itself. */
-type Marker = "opened" | "continued" | "resumed" | "closed";
-
 /** At most so many bytes has the line that a file begins with. */
 const markerBytes = 512;
 
@@ -139,7 +136,7 @@ export function toEntry(record: object, caller: string | undefined): LogEntry {
 }
 
 /** A line of the log itself. `torn` is the line before it, which was cut short. */
-export function toEventEntry(event: Marker, torn?: Torn): LogEntry {
+export function toEventEntry(event: "opened" | "continued" | "resumed" | "closed", torn?: Torn): LogEntry {
   const time = new Date(systemClock.date()).toISOString();
   return toEntry({ time, event, ...(torn === undefined ? {} : { torn }) }, undefined);
 }

@@ -52,8 +52,6 @@ export async function verifyAudit(path: string, expected?: string): Promise<Audi
   return { files, ...check.end(expected) };
 }
 
-type Known = { -readonly [Key in Exclude<keyof AuditReport, "files" | "faults">]: AuditReport[Key] };
-
 /** The last line of one chain. */
 type LastLink = Pick<ChainLink, "seq" | "hash"> & { readonly file: string };
 
@@ -80,7 +78,9 @@ class LogCheck {
   /** The hashes of all lines, shortened. */
   readonly #seen = new Set<string>();
   readonly #faults: AuditFault[] = [];
-  readonly #known = { records: 0, unlinked: 0, hash: noHash, first: undefined, last: undefined } as Known;
+  readonly #known = { records: 0, unlinked: 0, hash: noHash, first: undefined, last: undefined } as {
+    -readonly [Key in Exclude<keyof AuditReport, "files" | "faults">]: AuditReport[Key];
+  };
   readonly #gaps: Gap[] = [];
   #at = { file: "", line: 0 };
   #cut: CutLine | undefined;

@@ -16,8 +16,6 @@ import { readResultName } from "../context/index.ts";
 
 /** The part of a server's config that says how its things are named. */
 type NamesConfig = Pick<ServerConfig, "prefix" | "tools">;
-type ServerNaming = Pick<ServerConfig, "name" | "prefix" | "tools">;
-
 /** The name callers know a tool or prompt by that no rule of the config renames. */
 export function toPublicName(
   { prefix }: Pick<NamesConfig, "prefix">,
@@ -79,7 +77,10 @@ export function withConnectName(names: MemberNames, config: ServerConfig, naming
  * Keeps the names under a server's prefix for that server, also while it is down or disabled: no other server can pass for it. The
  * config itself may give such a name to another server's tool.
  */
-export function createReservations(servers: readonly ServerNaming[], naming: Naming): ReservedFor {
+export function createReservations(
+  servers: readonly Pick<ServerConfig, "name" | "prefix" | "tools">[],
+  naming: Naming,
+): ReservedFor {
   const byName = new Map(servers.map((server) => [server.name, server]));
   const prefixes = servers.flatMap(({ name, prefix }) =>
     prefix === false ? [] : [{ name, prefix: prefixOf(prefix, naming) }],
@@ -96,18 +97,15 @@ function ruleOf({ tools }: Pick<NamesConfig, "tools">, ownName: string): ToolRul
   return Object.hasOwn(tools, ownName) ? tools[ownName] : undefined;
 }
 
-/** How the things of one server are called in the gateway. */
-interface OwnNames {
-  /** The part of the catalog that has this server's things alone. */
-  readonly viewFor: (caller: CallerInfo) => View;
-  readonly uris: () => UriNames | undefined;
-}
-
 /**
  * The things of one server under the names and URIs that the server itself uses. It is outside of the middleware: rules, limits and records
  * see the names of the gateway.
  */
-export function withOwnNames(inner: Provider, { viewFor, uris }: OwnNames): Provider {
+export function withOwnNames(
+  inner: Provider,
+  viewFor: (caller: CallerInfo) => View,
+  uris: () => UriNames | undefined,
+): Provider {
   return withNames(inner, {
     parts: ["tools", "prompts", "resources", "templates", "skills"],
     toInner: (part, own, caller) => {

@@ -9,15 +9,6 @@ import { ServerPlacement } from "./placement.ts";
 import type { ClusterStore } from "./store.ts";
 import { listenTrunk, toTrunkKeys, type Trunk, type TrunkListen } from "./trunk.ts";
 
-interface ClusterOptions {
-  readonly store: ClusterStore;
-  readonly listen: TrunkListen;
-  /** The secrets that all replicas have; the first is used, all are accepted. */
-  readonly secrets: readonly string[];
-  readonly clock?: Clock;
-  readonly onWarning: (text: string, error?: unknown) => void;
-}
-
 /** This process among the replicas of one gateway. Disposing it leaves them, and closes the store. */
 export interface Cluster extends AsyncDisposable {
   readonly store: ClusterStore;
@@ -32,7 +23,14 @@ export interface Cluster extends AsyncDisposable {
 }
 
 /** Joins the replicas that share a store. */
-export async function openCluster(options: ClusterOptions): Promise<Cluster> {
+export async function openCluster(options: {
+  readonly store: ClusterStore;
+  readonly listen: TrunkListen;
+  /** The secrets that all replicas have; the first is used, all are accepted. */
+  readonly secrets: readonly string[];
+  readonly clock?: Clock;
+  readonly onWarning: (text: string, error?: unknown) => void;
+}): Promise<Cluster> {
   const { store, listen, secrets, onWarning, clock = systemClock } = options;
   const id = randomBytes(6).toString("hex");
   const trunk = await listenTrunk({ listen, keys: toTrunkKeys(secrets), id, onWarning });

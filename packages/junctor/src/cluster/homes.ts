@@ -289,17 +289,12 @@ interface Pipe {
   resume(lastEventId: string): Promise<ClientRequest>;
 }
 
-interface PipeOptions {
-  readonly trunk: Trunk;
-  readonly membership: Membership;
-}
-
 /** Opens a pipe for a request to another replica. Rejects when that cannot be reached: nothing was sent then. */
 async function openPipe(
   replica: Replica,
   admission: Admission,
   body: Uint8Array | undefined,
-  { trunk, membership }: PipeOptions,
+  { trunk, membership }: Pick<HomesOptions, "trunk" | "membership">,
 ): Promise<Pipe> {
   const { http } = admission;
   const query = http.query.toString();

@@ -11,14 +11,14 @@ import {
   type TakenTokens,
 } from "./store.ts";
 
-interface MemoryClusterStoreOptions {
-  readonly clock?: Clock;
-  /** How many leases and values there may be, and as many limits; 262,144 by default. */
-  readonly maxKeys?: number;
-}
-
 /** The facts of replicas that share one process, or whose primary process holds them. Nothing outlives the process. */
-export function createMemoryClusterStore(options: MemoryClusterStoreOptions = {}): ClusterStore {
+export function createMemoryClusterStore(
+  options: {
+    readonly clock?: Clock;
+    /** How many leases and values there may be, and as many limits; 262,144 by default. */
+    readonly maxKeys?: number;
+  } = {},
+): ClusterStore {
   const { clock = systemClock, maxKeys = 262_144 } = options;
   const values = new ExpiringMap<string>(clock, maxKeys);
   const replicas = new ExpiringMap<string>(clock, maxReplicas);

@@ -2,14 +2,6 @@ import { createHash } from "node:crypto";
 import { type Clock, systemClock } from "@junctor/core/async";
 import { type ClusterStore, storeBounds } from "./store.ts";
 
-interface RevocationOptions {
-  readonly store: ClusterStore;
-  readonly clock?: Clock;
-  /** A person revoked a caller at another replica, or let it in again there. */
-  readonly onChange: (caller: string, isRevoked: boolean) => void;
-  readonly onWarning?: (text: string, error?: unknown) => void;
-}
-
 /** The callers that a person revoked, the same at all replicas. Disposing it stops the looks at the store. */
 export interface SharedRevocations extends Disposable {
   /** Tells all replicas. Resolves when the store has the change, or has failed: the next look writes it again. */
@@ -36,7 +28,13 @@ const digestKey = "revoked";
  * starts later, compares a digest every 3 s, reads the entries if it differs, and writes those that the store lacks: an engine that was restarted gets
  * everything again.
  */
-export function shareRevocations(options: RevocationOptions): SharedRevocations {
+export function shareRevocations(options: {
+  readonly store: ClusterStore;
+  readonly clock?: Clock;
+  /** A person revoked a caller at another replica, or let it in again there. */
+  readonly onChange: (caller: string, isRevoked: boolean) => void;
+  readonly onWarning?: (text: string, error?: unknown) => void;
+}): SharedRevocations {
   const { store, clock = systemClock, onChange, onWarning } = options;
   const entries = new Map<string, Revocation>();
   let isFailing = false;

@@ -144,13 +144,11 @@ const orVariable = { ...textSchema, pattern: "\\$\\{" };
 
 export const flag: Type<boolean> = { read: readFlag, schema: { type: ["boolean", "null"] } };
 
-interface Range {
+export function number(range: {
   readonly min: number;
   readonly max: number;
   readonly example: number;
-}
-
-export function number(range: Range): Type<number> {
+}): Type<number> {
   const { min, max, example } = range;
   const whole = { type: "integer", minimum: min, maximum: max };
   return {

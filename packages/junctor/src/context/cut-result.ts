@@ -125,16 +125,14 @@ function costOf(block: Content): number {
 
 /** The bytes of a block; undefined for one that has none. */
 function dataOf(block: Content): { readonly base64: string; readonly mimeType: string } | undefined {
-  const { data, blob, mimeType } = (block.type === "resource" ? block.resource : block) as Unchecked;
+  const { data, blob, mimeType } = (block.type === "resource" ? block.resource : block) as {
+    readonly data?: unknown;
+    readonly blob?: unknown;
+    readonly mimeType?: unknown;
+  };
   const base64 = block.type === "resource" ? blob : data;
   if (typeof base64 !== "string") return undefined;
   return { base64, mimeType: typeof mimeType === "string" ? mimeType : "application/octet-stream" };
-}
-
-interface Unchecked {
-  readonly data?: unknown;
-  readonly blob?: unknown;
-  readonly mimeType?: unknown;
 }
 
 /** The end of the last line before a place, if that is near; else the place, not in the middle of a character. */

@@ -170,17 +170,19 @@ const readerMethods: ReadonlySet<string> = new Set([
   "resources/read",
 ]);
 
-interface ReaderOptions {
+const readerTools = new Listing<Tool>(Object.freeze([readResult]));
+
+/** Reads kept results: as a tool, and as resources that no list has. */
+function createReader({
+  open,
+  read,
+  maxBytes,
+}: {
   readonly open: (id: string, context: CallContext) => KeptResult | undefined;
   /** Runs a reading within the time that its caller has. */
   readonly read: <T extends object>(context: CallContext, work: () => T) => T;
   readonly maxBytes: number;
-}
-
-const readerTools = new Listing<Tool>(Object.freeze([readResult]));
-
-/** Reads kept results: as a tool, and as resources that no list has. */
-function createReader({ open, read, maxBytes }: ReaderOptions): Provider {
+}): Provider {
   const readLinesOf = (args: RawJson, context: CallContext): Outcome => {
     const { id, from, lines, match } = readArguments(args.value);
     const result = open(id, context);

@@ -507,13 +507,14 @@ function unknownTool(given: string, index: IndexedList): string {
   return `Unknown tool: ${JSON.stringify(name)}.${hint} Look for it with search_tools.`;
 }
 
-interface SearchArguments {
+function readSearch(
+  args: unknown,
+  { servers }: IndexedList,
+): {
   readonly query: string | undefined;
   readonly server: string | undefined;
   readonly limit: number;
-}
-
-function readSearch(args: unknown, { servers }: IndexedList): SearchArguments {
+} {
   const { query, server, limit = shownSignatures } = readObject(args);
   if (query !== undefined && query !== null && !isText(query)) throw refused('"query" must be a string');
   if (isText(query) && query.length > maxQuery)

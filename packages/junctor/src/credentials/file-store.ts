@@ -15,19 +15,19 @@ export interface FileStore extends CredentialStore {
   readonly hasOwnKey: boolean;
 }
 
-interface FileStoreOptions {
-  /** The folder of the files; one of the user's when left out. */
-  readonly folder?: string;
-  /** Secrets that keys are made of: the first encrypts, all decrypt. Without one a key is kept beside the files. */
-  readonly secrets?: readonly string[];
-  readonly clock?: Clock;
-}
-
 /** Longer records are none of ours. */
 const maxBytes = 256 * 1024;
 const keyBytes = 32;
 
-export function createFileStore(options: FileStoreOptions = {}): FileStore {
+export function createFileStore(
+  options: {
+    /** The folder of the files; one of the user's when left out. */
+    readonly folder?: string;
+    /** Secrets that keys are made of: the first encrypts, all decrypt. Without one a key is kept beside the files. */
+    readonly secrets?: readonly string[];
+    readonly clock?: Clock;
+  } = {},
+): FileStore {
   const { folder = join(stateFolder(), "credentials"), secrets = [], clock = systemClock } = options;
   const queue = createMemoryStore();
   let keys: readonly [Buffer, ...Buffer[]] | undefined;

@@ -325,15 +325,6 @@ async function untilLeft(fronts: Map<Socket, unknown>, word: string, clock: Cloc
   for (const socket of fronts.keys()) socket.destroy();
 }
 
-interface ClaimOptions {
-  /** Where fronts look; called before each claim, because the folder may have been removed. */
-  readonly openPlace: () => RunPlace;
-  readonly clock: Clock;
-  readonly onSocket: (socket: Socket) => void;
-  /** Another daemon has the socket now. */
-  readonly onReplaced: () => void;
-}
-
 /** The place at which fronts find this daemon. */
 interface SocketClaim {
   /** Resolves once no other daemon took the place within a moment; never when one did. */
@@ -352,7 +343,14 @@ const maxFronts = 512;
  * over the common name, and looks from time to time whether the name is still its own. Of several that start at once the last to
  * move its socket stays, and the others hear it. A socket that was removed is made again. On Windows the first listener has the pipe.
  */
-async function claimSocket(options: ClaimOptions): Promise<SocketClaim> {
+async function claimSocket(options: {
+  /** Where fronts look; called before each claim, because the folder may have been removed. */
+  readonly openPlace: () => RunPlace;
+  readonly clock: Clock;
+  readonly onSocket: (socket: Socket) => void;
+  /** Another daemon has the socket now. */
+  readonly onReplaced: () => void;
+}): Promise<SocketClaim> {
   const { openPlace, clock, onSocket, onReplaced } = options;
   let place = openPlace();
   const servers: NetServer[] = [];

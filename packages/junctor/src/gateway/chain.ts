@@ -276,14 +276,16 @@ export async function loadMiddleware(path: string, file: string): Promise<Middle
   return made;
 }
 
-interface LogCallsOptions {
+/** Logs each call when it has ended, at `debug`. Not to be put around calls where that level is not written: it costs a little. */
+export function logCalls({
+  log,
+  clock,
+  ownerOf,
+}: {
   readonly log: GatewayLog;
   readonly clock: Clock;
   readonly ownerOf: OwnerOf;
-}
-
-/** Logs each call when it has ended, at `debug`. Not to be put around calls where that level is not written: it costs a little. */
-export function logCalls({ log, clock, ownerOf }: LogCallsOptions): Middleware {
+}): Middleware {
   const startedAt = new WeakMap<Operation, number>();
   return {
     beforeCall: (call) => {

@@ -76,19 +76,20 @@ export class Edits {
   }
 }
 
-interface GenerationOptions {
-  readonly earlier?: Generation;
-  /** Whether no person agreed to the config: then modules and the lock stay as they are. */
-  readonly keepsModules?: boolean;
-}
-
 /**
  * Makes a generation. Whatever can be wrong with a config fails here. The earlier generation serves meanwhile, and is not touched.
  */
 export async function createGeneration(
   given: GatewayConfig,
   runtime: Runtime,
-  { earlier, keepsModules = false }: GenerationOptions = {},
+  {
+    earlier,
+    keepsModules = false,
+  }: {
+    readonly earlier?: Generation;
+    /** Whether no person agreed to the config: then modules and the lock stay as they are. */
+    readonly keepsModules?: boolean;
+  } = {},
 ): Promise<Generation> {
   const config = keepSecrets(given, earlier?.config);
   const naming = toNaming(config);

@@ -154,14 +154,15 @@ export async function startGateway(
 /** Others have lists already, which must not wait long for a server that an edit of the config added. */
 const addedListMs = 2000;
 
-interface Admission {
+function createAdmission(
+  current: () => Generation,
+  controls: GatewayControls,
+): {
   /** Finds a caller by its key, token or certificate, as the config at the moment has them. */
   readonly authenticate: Authenticate;
   /** Lets every caller in while callers need no proof, and none that was revoked. */
   readonly admit: Authenticate;
-}
-
-function createAdmission(current: () => Generation, controls: GatewayControls): Admission {
+} {
   const now = (): Authenticate => current().policy.proof.authenticate;
   const answers: Required<Pick<Authenticate, "documentAt" | "challengeFor">> = {
     documentAt: (path, isServed) => now().documentAt?.(path, isServed),

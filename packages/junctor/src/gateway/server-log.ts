@@ -4,12 +4,7 @@ import type { GatewayLog } from "../log/index.ts";
 import type { Health } from "../upstream/index.ts";
 import { tellFaults } from "./list-notes.ts";
 
-/** Takes the health of each server, at every change. */
-type HealthLog = (server: string, health: Health) => void;
-
 type Down = Extract<Health, { readonly kind: "down" }>;
-type Up = Extract<Health, { readonly kind: "up" }>;
-
 /** A server that was up for less than this has not recovered. */
 const stableMs = 10_000;
 
@@ -28,7 +23,7 @@ interface Outage {
  * Logs how servers are, each change once: that a server is down and why, each further reason, and that it is up again. What
  * repeats during an outage is summed up at growing intervals on the level `info`, and is a debug line otherwise.
  */
-export function createHealthLog(log: GatewayLog, clock: Clock): HealthLog {
+export function createHealthLog(log: GatewayLog, clock: Clock): (server: string, health: Health) => void {
   const outages = new Map<string, Outage>();
 
   const heardDown = (server: string, health: Down): void => {
@@ -57,7 +52,7 @@ export function createHealthLog(log: GatewayLog, clock: Clock): HealthLog {
     else log.debug(facts, text);
   };
 
-  const heardUp = (server: string, health: Up): void => {
+  const heardUp = (server: string, health: Extract<Health, { readonly kind: "up" }>): void => {
     const { mode } = health.agreement;
     const facts = { server, revision: mode.revision, connectMs: health.connectMs };
     const outage = outages.get(server);

@@ -52,7 +52,7 @@ export function createStack(entrance: Entrance, parts: StackParts): Provider {
     caps(entrance, parts), // those of the profile, then those of servers
     profile !== undefined && profileNames(profile),
     middleware(parts), // names of the gateway from here on: logs, audit, rate, time, the user's, redaction
-    (inner) => withOpenedMethods(inner, { servers: () => parts.runtime.fleet.servers, viewFor }),
+    (inner) => withOpenedMethods(inner, () => parts.runtime.fleet.servers, viewFor),
     catalog(viewFor, parts), // rules, keys and profiles are its view: what a caller may not use is not there
   );
 }
@@ -120,7 +120,7 @@ function profileNames({ rename, pin }: ProfileConfig): Layer {
 
 function ownNames(server: string, viewFor: (caller: CallerInfo) => View, { runtime }: StackParts): Layer {
   const uris = (): UriNames | undefined => runtime.catalog.snapshotFor(anyone).uris.get(server);
-  return (inner) => withOwnNames(inner, { viewFor, uris });
+  return (inner) => withOwnNames(inner, viewFor, uris);
 }
 
 /** Servers and profiles as groups. A profile is one at the entrance of all servers, where its tools have the names that it is told by. */

@@ -23,19 +23,6 @@ import { SpliceError } from "./json-splice.ts";
 import { forgetInstalled, keepBackup, type LedgerEntry, noteInstalled, readBackup } from "./ledger.ts";
 import { addServers, type ConfigEdit, whyRefused, writeOurConfig } from "./our-config.ts";
 
-interface InstallOptions {
-  readonly place: ClientPlace;
-  readonly launcher: Launcher;
-  /** The path of our config. */
-  readonly config: string;
-  /** Whether servers stay in the client's file, too. */
-  readonly keeps: boolean;
-  /** Another file than the client's usual one. */
-  readonly file?: string | undefined;
-  /** Our config as earlier plans would leave it, where they are not carried out. */
-  readonly pending?: TextFile | undefined;
-}
-
 /** What an installation would do. Nothing is done yet. */
 export interface InstallPlan {
   readonly client: ClientProgram;
@@ -56,7 +43,21 @@ export interface InstallPlan {
 }
 
 /** Reads a client's file and plans the edit of it and of our config. Throws a `SpliceError` when it is malformed. */
-export async function planInstall(client: ClientProgram, options: InstallOptions): Promise<InstallPlan> {
+export async function planInstall(
+  client: ClientProgram,
+  options: {
+    readonly place: ClientPlace;
+    readonly launcher: Launcher;
+    /** The path of our config. */
+    readonly config: string;
+    /** Whether servers stay in the client's file, too. */
+    readonly keeps: boolean;
+    /** Another file than the client's usual one. */
+    readonly file?: string | undefined;
+    /** Our config as earlier plans would leave it, where they are not carried out. */
+    readonly pending?: TextFile | undefined;
+  },
+): Promise<InstallPlan> {
   const { place, launcher, config: configFile, keeps } = options;
   const file = readClientFile(options.file ?? fileOf(client, place));
   const servers = await readSection(client, file.path, file.text);

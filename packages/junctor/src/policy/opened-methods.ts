@@ -5,18 +5,17 @@ import { createGlob } from "@junctor/server/internal";
 import type { ServerConfig } from "../config/index.ts";
 import type { GatewayServer } from "../servers/index.ts";
 
-interface OpenedMethodsOptions {
-  readonly servers: () => readonly GatewayServer[];
-  readonly viewFor: (caller: CallerInfo) => View;
-}
-
 /** Whether the config opened a method for a server. */
 export function opensMethod({ extensions }: Pick<ServerConfig, "extensions">, method: string): boolean {
   return Object.values(extensions).some(({ methods }) => methods.some((glob) => createGlob(glob)(method)));
 }
 
 /** Serves methods that the protocol does not have, of servers for which the config opened them. A method must lead to one server. */
-export function withOpenedMethods(inner: Provider, { servers, viewFor }: OpenedMethodsOptions): Provider {
+export function withOpenedMethods(
+  inner: Provider,
+  servers: () => readonly GatewayServer[],
+  viewFor: (caller: CallerInfo) => View,
+): Provider {
   const ownersOf = (method: string, caller: CallerInfo): readonly GatewayServer[] => {
     const opened = servers().filter(({ config }) => opensMethod(config, method));
     if (opened.length === 0) return opened;

@@ -52,7 +52,10 @@ export function createProof(config: GatewayConfig, options: ProofOptions, earlie
     signedIn.set(caller.name, caller.issuer ?? "");
     return caller;
   };
-  const authenticate = (header: Parameters<Authenticate>[0], request: AuthRequest = main): Proven => {
+  const authenticate = (
+    header: Parameters<Authenticate>[0],
+    request: AuthRequest = main,
+  ): ReturnType<Authenticate> => {
     const token = parseBearer(header("authorization"));
     if (token === undefined && hasCertificates && request.certificate !== undefined)
       return note(toCertificateCaller(request.certificate));
@@ -128,8 +131,6 @@ function createTokens(
     },
   });
 }
-
-type Proven = ReturnType<Authenticate>;
 
 /** Where a gateway listens. */
 const endpointPath = "/mcp";

@@ -16,15 +16,13 @@ import type { CallerRules } from "./rules.ts";
 /** A server as far as rules are about it. */
 type RuleSource = Pick<GatewayServer, "config" | "isSettled" | "listedFor">;
 
-type RuleConfig = Pick<GatewayConfig, "separator" | "allow" | "deny" | "keys" | "limits"> &
-  Partial<Pick<GatewayConfig, "profiles" | "rules">>;
-
 /**
  * Rules of a config that match nothing any server lists: most are misspelt, and a `deny` that is misspelt denies nothing.
  * A rule is judged once every server that it may be about is listed.
  */
 export function findUnmatchedRules(
-  config: RuleConfig,
+  config: Pick<GatewayConfig, "separator" | "allow" | "deny" | "keys" | "limits"> &
+    Partial<Pick<GatewayConfig, "profiles" | "rules">>,
   sources: readonly RuleSource[],
 ): readonly ConfigIssue[] {
   const naming = { ...defaultNaming, separator: config.separator };

@@ -16,17 +16,6 @@ import {
 import { type GatewayLog, hideInData } from "../log/index.ts";
 import { type Listed, listParts } from "../upstream/index.ts";
 
-interface ListMemoryOptions {
-  /** Where the files are; it is made when it is first needed. */
-  readonly folder: string;
-  /** Takes the secrets of the config out of JSON text. */
-  readonly hide: (json: string) => string;
-  readonly log: GatewayLog;
-  readonly clock?: Clock;
-  /** Most files; the oldest are removed first. 2,000. */
-  readonly maxFiles?: number;
-}
-
 /** What servers listed last, kept in files between runs of the gateway. */
 export interface ListMemory {
   /** What this server listed when it was last launched in the same way; undefined when that is not known. */
@@ -86,7 +75,16 @@ interface Pending {
  * header lists other things, and the name must not help an attacker to guess a token. Trouble with the disk is logged and hurts
  * no call.
  */
-export function openListMemory(options: ListMemoryOptions): ListMemory {
+export function openListMemory(options: {
+  /** Where the files are; it is made when it is first needed. */
+  readonly folder: string;
+  /** Takes the secrets of the config out of JSON text. */
+  readonly hide: (json: string) => string;
+  readonly log: GatewayLog;
+  readonly clock?: Clock;
+  /** Most files; the oldest are removed first. 2,000. */
+  readonly maxFiles?: number;
+}): ListMemory {
   const { folder, hide, log, clock = systemClock, maxFiles = 2000 } = options;
   const { pathOf, read, toFile } = createFileFormat(folder);
   const pending = new Map<string, Pending>();

@@ -86,16 +86,14 @@ export const alwaysUp: Health = {
   },
 };
 
-interface LocalServerOptions {
-  readonly onListError: (name: string, error: unknown) => void;
-  readonly onChanged: () => void;
-}
-
 /** A provider of this process: always up, called directly. */
 function createLocalServer(
   config: ServerConfig,
   provider: Provider,
-  options: LocalServerOptions,
+  options: {
+    readonly onListError: (name: string, error: unknown) => void;
+    readonly onChanged: () => void;
+  },
 ): GatewayServer {
   const { name } = config;
   const lists = createPolledLists({ name, provider, ...options });

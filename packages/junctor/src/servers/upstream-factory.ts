@@ -121,18 +121,6 @@ function isOneInAll(config: ServerConfig): boolean {
 /** Called for everything that happens on the connections of a server. */
 type Listen = (upstream: Upstream, event: UpstreamEvent) => void;
 
-/** A fleet that has a server. */
-interface UpstreamUser {
-  readonly user: object;
-  readonly listen: Listen;
-}
-
-interface SharedUpstream {
-  key: string;
-  /** The fleets that have it. */
-  readonly users: Map<object, Listen>;
-}
-
 /**
  * Servers that several gateways of one process have in common: those with the same launch and settings are one, with one process.
  * It ends when the last gateway gives it up.
@@ -143,7 +131,14 @@ export class SharedUpstreams implements AsyncDisposable {
   /** The one that new users of a key get. */
   readonly #current = new Map<string, Upstream>();
   /** Those that have users, also the ones that a restart replaced. */
-  readonly #used = new Map<Upstream, SharedUpstream>();
+  readonly #used = new Map<
+    Upstream,
+    {
+      key: string;
+      /** The fleets that have it. */
+      readonly users: Map<object, Listen>;
+    }
+  >();
 
   constructor(clock: Clock) {
     this.parking = new Parking({ clock });
@@ -155,7 +150,13 @@ export class SharedUpstreams implements AsyncDisposable {
    */
   take(
     key: string,
-    { user, listen }: UpstreamUser,
+    {
+      user,
+      listen,
+    }: {
+      readonly user: object;
+      readonly listen: Listen;
+    },
     create: (listen: Listen) => Upstream,
     replaces?: Upstream,
   ): Upstream {

@@ -85,7 +85,11 @@ export class AccessLog implements Disposable {
   }
 }
 
-interface AccessFileOptions {
+/**
+ * Appends lines to a file, which only this user may read. Lines that cannot be written are dropped: the access log is for
+ * looking, and must not stop calls. The audit log is for proof.
+ */
+export function createAccessFile(options: {
   readonly file: string;
   /** The file is put aside when it is longer; 64 MiB. */
   readonly maxBytes?: number | undefined;
@@ -93,13 +97,7 @@ interface AccessFileOptions {
   readonly keep?: number | undefined;
   /** Called when lines cannot be written: once, until some were written again. */
   readonly onFailed: (error: unknown) => void;
-}
-
-/**
- * Appends lines to a file, which only this user may read. Lines that cannot be written are dropped: the access log is for
- * looking, and must not stop calls. The audit log is for proof.
- */
-export function createAccessFile(options: AccessFileOptions): (lines: string) => void {
+}): (lines: string) => void {
   const { file, maxBytes = 64 * 1024 * 1024, keep = 5, onFailed } = options;
   let size = sizeOf(file);
   /** Whether the file may end within a line: after a crash, or on a disk that was full. */

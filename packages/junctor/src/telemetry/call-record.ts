@@ -5,8 +5,6 @@ import { bounded } from "@junctor/core/provider";
 /** How far a call has come. */
 export type CallState = "queued" | "sent" | "asked" | "parked" | "answered" | "ended";
 
-type CallOutcome = "ok" | "tool_error" | "input_required" | "task" | "cancelled" | "refused" | "failed";
-
 /** One step of a call, and how many milliseconds after its beginning it was taken. */
 interface CallStep {
   readonly state: CallState;
@@ -38,7 +36,7 @@ export interface CallRecord {
   sentAt: number | undefined;
   /** The steps between that one and its end. Most calls have none. */
   steps: CallStep[] | undefined;
-  outcome: CallOutcome | undefined;
+  outcome: ("ok" | "tool_error" | "input_required" | "task" | "cancelled" | "refused" | "failed") | undefined;
   code: string | undefined;
   delivery: string | undefined;
   /** Why it failed, in words. */
@@ -57,14 +55,13 @@ export interface CallRecord {
   told: CallState | undefined;
 }
 
-/** The facts of a call when it begins. */
-type CallBeginning = Pick<
-  CallRecord,
-  "number" | "method" | "params" | "caller" | "client" | "era" | "isFromPage" | "startedAt"
->;
-
 /** The record of a call that begins. */
-export function createRecord(begun: CallBeginning): CallRecord {
+export function createRecord(
+  begun: Pick<
+    CallRecord,
+    "number" | "method" | "params" | "caller" | "client" | "era" | "isFromPage" | "startedAt"
+  >,
+): CallRecord {
   return {
     number: begun.number,
     method: begun.method,

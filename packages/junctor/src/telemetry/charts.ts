@@ -22,8 +22,6 @@ interface Chart extends ChartName {
   readonly p99Ms: readonly (number | null)[];
 }
 
-type ChartKind = "total" | "server" | "tool";
-
 /** How long a step is, and how many are kept: one hour. */
 export const stepMs = 10_000;
 export const points = 360;
@@ -136,7 +134,7 @@ export class Charts {
   }
 
   /** The last `count` points, of the charts of a kind that had most calls. */
-  read(kind: ChartKind, top: number, range: ChartRange = "hour"): readonly Chart[] {
+  read(kind: "total" | "server" | "tool", top: number, range: ChartRange = "hour"): readonly Chart[] {
     const count = range === "day" ? dayPoints : points;
     const rings =
       kind === "total" ? [this.#total] : [...(kind === "server" ? this.#servers : this.#tools).values()];

@@ -131,13 +131,6 @@ class EndedCalls {
   }
 }
 
-/** Calls that began, changed their state or ended, each as it is now. */
-interface TakenChanges {
-  readonly calls: readonly CallRecord[];
-  /** How many more calls ended. */
-  readonly skipped: number;
-}
-
 /** Finds the calls that were not noted. */
 interface CallSource {
   readonly underway: readonly CallRecord[];
@@ -180,7 +173,11 @@ export class CallChanges {
   }
 
   /** The changes since the last time. Those that do not fit come the next time, or are counted. */
-  take(): TakenChanges {
+  take(): {
+    readonly calls: readonly CallRecord[];
+    /** How many more calls ended. */
+    readonly skipped: number;
+  } {
     const calls = [...this.#noted].slice(0, maxTaken);
     for (const call of calls) this.#noted.delete(call);
     const unread = this.#unread;

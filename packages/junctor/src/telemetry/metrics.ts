@@ -125,13 +125,6 @@ export interface CallSeries extends CallLabels {
   readonly durations: Durations;
 }
 
-interface CallMetricsOptions {
-  /** Tools beyond this number are counted as `_other`; 1,000. */
-  readonly maxTools?: number;
-  /** The same for all series together, counting by method and era; 5,000. */
-  readonly maxSeries?: number;
-}
-
 /** The methods that are counted under their own names. Any client can make up others. */
 const methods = new Set([
   "initialize",
@@ -175,7 +168,15 @@ export class CallMetrics {
   readonly #errorTypes = new Set<string>();
   #tools = 0;
 
-  constructor({ maxTools = 1000, maxSeries = 5000 }: CallMetricsOptions = {}) {
+  constructor({
+    maxTools = 1000,
+    maxSeries = 5000,
+  }: {
+    /** Tools beyond this number are counted as `_other`; 1,000. */
+    readonly maxTools?: number;
+    /** The same for all series together, counting by method and era; 5,000. */
+    readonly maxSeries?: number;
+  } = {}) {
     this.#maxTools = maxTools;
     this.#maxSeries = maxSeries;
   }

@@ -240,17 +240,17 @@ function toLaterRound(own: TracePlace | undefined, first: TraceContext | undefin
   return { parent: parent?.traceId === first.traceId ? parent : first, span };
 }
 
-/** How a request ended, for its span. */
-interface SpanEnd {
-  readonly now: number;
-  readonly error: RpcError | undefined;
-}
-
 function endSpan(
   { parts, request, wire, startedAt }: Arrival,
   record: CallRecord,
   { parent, span }: TracePlace,
-  { now, error }: SpanEnd,
+  {
+    now,
+    error,
+  }: {
+    readonly now: number;
+    readonly error: RpcError | undefined;
+  },
 ): void {
   const { tracer, transport } = parts;
   if (tracer === undefined || span === undefined) return;

@@ -8,13 +8,6 @@ export class IssuerUnavailable extends Error {
 /** The part of `fetch` that is used here. */
 export type FetchLike = (url: string, init: RequestInit) => Promise<Response>;
 
-interface JsonRequest {
-  readonly fetch: FetchLike;
-  readonly method?: "GET" | "POST";
-  readonly headers?: { readonly [name: string]: string };
-  readonly body?: string;
-}
-
 /** How long an issuer may take for its whole answer. */
 const timeoutMs = 5000;
 /** Most bytes of an answer. */
@@ -26,7 +19,12 @@ const maxBytes = 256 * 1024;
  */
 export async function fetchJson(
   url: string,
-  request: JsonRequest,
+  request: {
+    readonly fetch: FetchLike;
+    readonly method?: "GET" | "POST";
+    readonly headers?: { readonly [name: string]: string };
+    readonly body?: string;
+  },
 ): Promise<{ readonly [member: string]: unknown }> {
   const { fetch, method = "GET", headers = {}, body } = request;
   try {

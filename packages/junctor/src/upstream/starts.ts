@@ -9,13 +9,6 @@ import {
 import { ConnectError } from "@junctor/core/errors";
 import { type Failure, type Health, type Hide, toFailure } from "./failure.ts";
 
-interface StartGateOptions {
-  readonly clock: Clock;
-  /** Most starts within the window. */
-  readonly maxStarts?: number;
-  readonly windowMs?: number;
-}
-
 /** Counts the starts of one server, so that one that cannot stay up is not started again and again. */
 export class StartGate {
   readonly #clock: Clock;
@@ -26,7 +19,16 @@ export class StartGate {
   /** Why the last thing that was started failed. */
   failure: Failure | undefined;
 
-  constructor({ clock, maxStarts = 6, windowMs = 60_000 }: StartGateOptions) {
+  constructor({
+    clock,
+    maxStarts = 6,
+    windowMs = 60_000,
+  }: {
+    readonly clock: Clock;
+    /** Most starts within the window. */
+    readonly maxStarts?: number;
+    readonly windowMs?: number;
+  }) {
     this.#clock = clock;
     this.#maxStarts = maxStarts;
     this.#windowMs = windowMs;

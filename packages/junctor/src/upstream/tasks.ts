@@ -255,15 +255,13 @@ function fromServerRef(ref: string, client: Client): string {
 
 interface RunningTask {
   readonly holder: unknown;
-  connection?: KeptConnection;
+  connection?: {
+    readonly pooled: PooledConnection;
+    /** The process that the task runs in. */
+    readonly client: PooledConnection["client"];
+    readonly release: () => void;
+  };
   stopTimer: () => void;
-}
-
-interface KeptConnection {
-  readonly pooled: PooledConnection;
-  /** The process that the task runs in. */
-  readonly client: PooledConnection["client"];
-  readonly release: () => void;
 }
 
 interface TaskConnectionsOptions {

@@ -86,19 +86,18 @@ async function readJson(given: string | undefined): Promise<string | undefined> 
 
 /** A gateway does not list the tools of a server that it could not start, and says so beside the list. */
 async function assertServerUp(client: Client, tool: string): Promise<void> {
-  const { _meta: meta } = (await client.request("tools/list")) as { readonly _meta?: ServersNote };
+  const { _meta: meta } = (await client.request("tools/list")) as {
+    readonly _meta?: {
+      readonly "junctor/servers"?: {
+        readonly [server: string]: { readonly status?: string; readonly reason?: string };
+      };
+    };
+  };
   for (const [name, { status, reason }] of Object.entries(meta?.["junctor/servers"] ?? {}))
     if (tool.startsWith(name) && status !== "up")
       throw new ServerTrouble(
         `the tool ${JSON.stringify(tool)} is not listed, because ${name} is ${status}: ${reason ?? "try again in a moment"}`,
       );
-}
-
-/** What a gateway says beside a list about servers whose tools are not all in it. */
-interface ServersNote {
-  readonly "junctor/servers"?: {
-    readonly [server: string]: { readonly status?: string; readonly reason?: string };
-  };
 }
 
 async function findTool(client: Client, name: string): Promise<Tool> {

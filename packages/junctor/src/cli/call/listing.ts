@@ -33,12 +33,14 @@ interface ThingListing<T> {
   /** The cells of a thing in the table. */
   toCells(item: T): readonly string[];
   /** Prints one thing. */
-  read(client: Client, operands: readonly string[], options: ReadOne): Promise<void>;
-}
-
-interface ReadOne {
-  readonly isJson: boolean;
-  readonly signal: AbortSignal;
+  read(
+    client: Client,
+    operands: readonly string[],
+    options: {
+      readonly isJson: boolean;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<void>;
 }
 
 /** Runs `junctor NAME [URL|NAME]` and `junctor NAME VERB …`. */

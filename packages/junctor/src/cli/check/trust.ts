@@ -62,13 +62,10 @@ export const trust: Run<"trust"> = async (parsed) => {
   return exitCode;
 };
 
-/** A lock, and its text if there is one that can be used. */
-interface OpenedLock {
+async function openLock(file: string): Promise<{
   readonly lock: Lock;
   readonly text: string | undefined;
-}
-
-async function openLock(file: string): Promise<OpenedLock> {
+}> {
   const state = readLock(file);
   if (state.kind === "read") return state;
   if (state.kind === "unusable") throw new ConfigError(file, [{ path: "", message: state.message }]);

@@ -64,16 +64,14 @@ export const importServers: Run<"import"> = async (parsed) => {
   return 0;
 };
 
-interface Source {
+/** A client by its name, or a file by its path; the format of a file is recognised by the end of its name. */
+function findSource(word: string): {
   /** The client that writes such files. */
   readonly client: ClientProgram;
   readonly file: string;
   /** What is added to a name that our config has for another server. */
   readonly origin: string;
-}
-
-/** A client by its name, or a file by its path; the format of a file is recognised by the end of its name. */
-function findSource(word: string): Source {
+} {
   if (!/[/\\.]/.test(word)) {
     const client = clientOf(word);
     return { client, file: fileOf(client, thisMachine()), origin: client.id };

@@ -174,13 +174,11 @@ function findWriters(file: string, user: number): readonly Writer[] {
   });
 }
 
-interface ConfigPlace {
+/** Every folder, link and file on the way to a file: a user who may replace one of them decides where the way leads. */
+function listPlaces(file: string): readonly {
   readonly path: string;
   readonly stats: Stats;
-}
-
-/** Every folder, link and file on the way to a file: a user who may replace one of them decides where the way leads. */
-function listPlaces(file: string): readonly ConfigPlace[] {
+}[] {
   const named = resolve(file);
   // A pipe has no place, and the reader reports a missing file. The system refuses links in a circle.
   if (toRealPath(named) === undefined) return [];

@@ -59,16 +59,14 @@ async function control(act: string, file: string, isJson: boolean): Promise<numb
   }
 }
 
-interface ServedConfig {
+async function serveFronts(served: {
   readonly file: string;
   readonly text: string;
   readonly log: KeptLog;
   readonly config: GatewayConfig;
   readonly idleMs: number | undefined;
   readonly isTrusted: boolean;
-}
-
-async function serveFronts(served: ServedConfig): Promise<void> {
+}): Promise<void> {
   const { file, text, log, config, idleMs, isTrusted } = served;
   const clock = systemClock;
   const onWarning = (warning: string): void => log.warn({}, warning);

@@ -109,14 +109,6 @@ function toText({ at, level, text, facts }: AdminLogLine): string {
   return `${toSafeLine([clock, level.padEnd(5), text, ...shown].join(" "))}\n`;
 }
 
-interface ShownLog {
-  /** The least important lines to show; `debug` is all of them. */
-  readonly level: string;
-  readonly isJson: boolean;
-  /** Shows the lines to come until this aborts. */
-  readonly follows?: AbortSignal | undefined;
-}
-
 /** The file that the daemon of a config logs to. */
 export function daemonLogOf({ hash }: Pick<RunPlace, "hash">): string {
   return join(stateFolder(), "daemon", `${hash}.log`);
@@ -130,7 +122,17 @@ const lookMs = 200;
 /** Prints the last lines of a daemon's log; none when it has none. */
 export async function showDaemonLog(
   place: Pick<RunPlace, "hash">,
-  { level, isJson, follows }: ShownLog,
+  {
+    level,
+    isJson,
+    follows,
+  }: {
+    /** The least important lines to show; `debug` is all of them. */
+    readonly level: string;
+    readonly isJson: boolean;
+    /** Shows the lines to come until this aborts. */
+    readonly follows?: AbortSignal | undefined;
+  },
 ): Promise<void> {
   const file = daemonLogOf(place);
   const tell = async (lines: readonly string[]): Promise<void> => {

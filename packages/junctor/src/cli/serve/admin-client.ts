@@ -5,12 +5,6 @@ import type { Status } from "../../admin/index.ts";
 import { stateFolder } from "../../config/index.ts";
 import { UsageError } from "../terminal/index.ts";
 
-/** A process of a gateway of this user, and the socket of its admin API. */
-interface AdminTarget {
-  readonly socket: string;
-  readonly status: Status;
-}
-
 const patienceMs = 60_000;
 const maxAnswerBytes = 64 * 1024 * 1024;
 
@@ -22,7 +16,12 @@ export function adminSocket(pid: number): string {
 }
 
 /** The gateways of this user that answer. Sockets that ended gateways left behind are removed. */
-export async function findAdmins(): Promise<readonly AdminTarget[]> {
+export async function findAdmins(): Promise<
+  readonly {
+    readonly socket: string;
+    readonly status: Status;
+  }[]
+> {
   const found = await Promise.all(
     listSockets().map(async (socket) => {
       try {

@@ -213,9 +213,9 @@ function versionOf(snapshot: ConfigSnapshot): string {
   return createHash("sha256").update(JSON.stringify(snapshot)).digest("hex");
 }
 
-type Read = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly error: unknown };
-
-function readOrFail(file: string): Read {
+function readOrFail(
+  file: string,
+): { readonly ok: true; readonly text: string } | { readonly ok: false; readonly error: unknown } {
   try {
     return { ok: true, text: readConfigText(file) };
   } catch (error) {

@@ -246,8 +246,6 @@ export class Observed implements AsyncDisposable {
   }
 }
 
-type AdminTcp = NonNullable<Parameters<typeof listenAdmin>[0]["tcp"]>;
-
 /**
  * A gateway on stdio or TCP is started often, and has a port for people only if the config says so. A daemon has a page for each of
  * its gateways, and leaves the usual port to `junctor serve`.
@@ -256,7 +254,7 @@ function toAddress(
   { admin }: GatewayConfig,
   transport: ObservedOptions["transport"],
   { key = "", number = 1 }: { readonly key: string | undefined; readonly number: number | undefined },
-): AdminTcp | undefined {
+): NonNullable<Parameters<typeof listenAdmin>[0]["tcp"]> | undefined {
   const isDaemon = transport === "daemon";
   if (admin === false || (admin === undefined && transport !== "http" && !isDaemon)) return undefined;
   const { host = "127.0.0.1", port = isDaemon ? 0 : undefined, allowedHosts = [], key: own } = admin ?? {};
@@ -323,15 +321,16 @@ interface TraceSettings {
   readonly sampler: Sampler;
 }
 
-type Env = { readonly [name: string]: string | undefined };
-
 const usualEndpoint = "http://localhost:4318";
 
 /**
  * The settings; undefined when nothing is traced. The config decides what it says; the `OTEL_*` variables fill in the rest, and
  * switch tracing on by themselves when one of them names an endpoint or the exporter.
  */
-export function readTraceSettings(config: TracesConfig | undefined, env: Env): TraceSettings | undefined {
+export function readTraceSettings(
+  config: TracesConfig | undefined,
+  env: { readonly [name: string]: string | undefined },
+): TraceSettings | undefined {
   const given = (name: string): string | undefined => (env[name] === "" ? undefined : env[name]);
   if (given("OTEL_SDK_DISABLED")?.toLowerCase() === "true") return undefined;
   const exporter = given("OTEL_TRACES_EXPORTER");

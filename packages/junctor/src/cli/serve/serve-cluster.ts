@@ -108,13 +108,6 @@ export function trunkName(pid: number): string {
   return `${pid}.trunk`;
 }
 
-interface Drained {
-  readonly gateway: RunningGateway;
-  readonly listener: HttpListener;
-  /** How long callers that are away have to come back. */
-  readonly drainMs: number;
-}
-
 /** How often it is looked whether a call still waits. */
 const lookMs = 100;
 /** How long calls have that other replicas passed on to servers of this one: as long as the listener waits for its own. */
@@ -124,7 +117,15 @@ const callMs = 10_000;
  * Takes no new calls, and waits for those that wait for an answer of their caller: `drainMs` at most. The other replicas take all that
  * is new, and pass on what belongs to this one. Then closes the listener, and waits until the servers of this replica have no call.
  */
-export async function drainReplica({ membership }: Cluster, drained: Drained): Promise<void> {
+export async function drainReplica(
+  { membership }: Cluster,
+  drained: {
+    readonly gateway: RunningGateway;
+    readonly listener: HttpListener;
+    /** How long callers that are away have to come back. */
+    readonly drainMs: number;
+  },
+): Promise<void> {
   const { gateway, listener, drainMs } = drained;
   listener.drain();
   await membership.drain().catch(() => {}); // The others notice when a connection to us fails.

@@ -41,13 +41,6 @@ export const serveWorker: Run<"serve-worker"> = async () => {
   }
 };
 
-interface WorkerParts {
-  readonly primary: IpcChannel<WorkerMessage>;
-  readonly stopped: Promise<void>;
-  /** Takes the function that uses edits of the config. */
-  readonly useApply: (apply: (edit: WorkerEdit) => Promise<string | undefined>) => void;
-}
-
 /** A module or a lock that was edited since a person agreed must not be used because a worker died. */
 function assertAgreed(config: GatewayConfig, agreed: ConfigSnapshot): void {
   const now = toSnapshot(config);
@@ -57,7 +50,19 @@ function assertAgreed(config: GatewayConfig, agreed: ConfigSnapshot): void {
   );
 }
 
-function serveAsWorker(begin: WorkerBegin, { primary, stopped, useApply }: WorkerParts): Promise<number> {
+function serveAsWorker(
+  begin: WorkerBegin,
+  {
+    primary,
+    stopped,
+    useApply,
+  }: {
+    readonly primary: IpcChannel<WorkerMessage>;
+    readonly stopped: Promise<void>;
+    /** Takes the function that uses edits of the config. */
+    readonly useApply: (apply: (edit: WorkerEdit) => Promise<string | undefined>) => void;
+  },
+): Promise<number> {
   const { number } = begin.place;
   const toOwn = (config: GatewayConfig): GatewayConfig => toWorkerConfig(config, number);
   const { plan, place, secrets } = begin;

@@ -38,10 +38,8 @@ interface Patient extends Pick<ServerStatus, "name" | "code" | "said" | "stray">
   readonly launch: ServerLaunch;
 }
 
-type Code = NonNullable<ServerStatus["code"]>;
-
 /** What usually helps against each kind of trouble, in the words of a config. */
-const advice: { readonly [C in Code]?: (patient: Patient) => string } = {
+const advice: { readonly [C in NonNullable<ServerStatus["code"]>]?: (patient: Patient) => string } = {
   no_program: adviseOnProgram,
   no_folder: ({ launch }) =>
     `Its "cwd" is ${folderOf(launch)}, which is no folder: create it, or correct "cwd".${homeHint(folderOf(launch))}`,
