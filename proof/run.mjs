@@ -50,6 +50,8 @@ const proofs = [
     "attacks/once.mjs",
     "calls with a key, cut, retried and killed: each runs once; --keys 2000 --seed 7",
   ],
+  ["mistakes", "kit/mistakes.mjs", "mistakes of authors, found by TypeScript and when an app is made"],
+  ["frameworks", "kit/frameworks.mjs", "one app inside eight frameworks"],
   ["slow", "../scripts/test.mjs --slow", "the tests that are long or load the machine"],
   ["field", "field/main.mjs", "servers and clients from npm behind one gateway"],
   ["field search", "field/search.mjs", "tool search with real clients"],

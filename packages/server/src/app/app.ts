@@ -7,8 +7,10 @@ import {
   createPromptRegistry,
   createRegistry,
   createResourceRegistry,
+  type JsonSchema,
 } from "../registry/index.ts";
 import { type Handler, toHandler } from "./handler.ts";
+import { assertTakes, namesOf } from "./parameters.ts";
 import { addPrompt, type AppPrompts } from "./prompts.ts";
 import { addResource, type AppResources, withListed } from "./resources.ts";
 import { createServing } from "./serving.ts";
@@ -60,8 +62,10 @@ export function createApp<Found extends Authenticated = typeof anybody>(
     watch,
     offers,
     onChange,
-    tool: (name: string, spec: { readonly input: object }, handler: Handler) => {
+    tool: (name: string, spec: { readonly input: JsonSchema }, handler: Handler) => {
       registry.register(name, spec as never, toHandler(handler) as never);
+      const what = `Tool ${JSON.stringify(name)}`;
+      assertTakes(handler, { what, plural: "arguments", names: namesOf(spec.input, handler) });
       return app;
     },
     resource: (...given: Parameters<typeof addResource> extends [unknown, ...infer Rest] ? Rest : never) => {

@@ -10,6 +10,7 @@ import {
   sample,
   type Sampled,
 } from "@junctor/core/mcp";
+import { suggest } from "@junctor/core/options";
 import {
   type AnswerReader,
   type InputRequired,
@@ -37,7 +38,10 @@ export interface Asking {
    * @example
    * const { sure } = await ask("Delete all of it?", z.object({ sure: z.boolean() }));
    */
-  ask<const Form extends SchemaSource>(message: string, form: Form): Promise<InferredOutput<Form>>;
+  ask<const Form extends SchemaSource>(
+    message: string,
+    form: Form & FlatForm<Form>,
+  ): Promise<InferredOutput<Form>>;
   /** Asks the user to visit a page; resolves when they agreed to open it. Throws like `ask`. */
   visit(message: string, url: string): Promise<void>;
   /** Asks the model of the caller to write something. */
@@ -53,6 +57,19 @@ export interface Asking {
    */
   once<Result>(name: string, work: () => Awaitable<Result>): Promise<Result>;
 }
+
+/** Lets through the schema of a flat object. In place of any other stands a sentence, to which no schema is assignable. */
+export type FlatForm<Form> = [NotFlat<InferredOutput<Form>>] extends [never]
+  ? unknown
+  : `A form is flat: ${NotFlat<InferredOutput<Form>>} must be a text, a number, a boolean or a choice`;
+
+type NotFlat<Answer> = {
+  [Field in keyof Answer & string]-?: unknown extends Answer[Field]
+    ? never
+    : Answer[Field] extends string | number | boolean | readonly string[] | null | undefined
+      ? never
+      : Field;
+}[keyof Answer & string];
 
 /** What earlier rounds of a call left. */
 interface Earlier {
@@ -108,7 +125,7 @@ class AskingRound {
     this.#answers = answers;
     this.#kept = new Map(Object.entries((state as { readonly once?: Kept } | undefined)?.once ?? {}));
     this.asking = {
-      ask: (message, form) => this.#ask(message, form),
+      ask: (message, form) => this.#ask(message, form) as Promise<never>,
       visit: async (message, url) => {
         const answer = await this.#answer(elicitUrl(message, url), (key) => answers.elicited(key));
         if (answer.action !== "accept") throw declined(message, answer);
@@ -119,13 +136,14 @@ class AskingRound {
     };
   }
 
-  async #ask<const Form extends SchemaSource>(message: string, form: Form): Promise<InferredOutput<Form>> {
+  async #ask(message: string, form: SchemaSource): Promise<unknown> {
     const schema = toSchema(form, { what: `ask(${JSON.stringify(message)}, schema)` });
     const question = elicit(message, schema.json as { readonly type: "object"; readonly properties: object });
     const answer = await this.#answer(question, (key) => this.#answers.elicited(key));
     if (answer.action !== "accept") throw declined(message, answer);
     const checked = await schema.check(answer.content);
-    if (checked.ok) return checked.value as InferredOutput<Form>;
+    if (checked.ok)
+      return refuseUnknown(checked.value, Object.keys(schema.json["properties"] ?? {}), message);
     throw new ToolError(
       `The answer to ${JSON.stringify(message)} does not fit: ${describeIssues(checked.issues)}`,
     );
@@ -177,6 +195,21 @@ class AskingRound {
     this.#kept.set(name, kept);
     return kept[0];
   }
+}
+
+/** The answer, which throws for a field that it does not have: a misspelt one would be undefined, which is no consent and no refusal. */
+function refuseUnknown(answer: unknown, names: readonly string[], message: string): unknown {
+  if (typeof answer !== "object" || answer === null) return answer;
+  return new Proxy(answer, {
+    get: (target, field, receiver) => {
+      const isKnown =
+        typeof field === "symbol" || field in target || ["then", "toJSON", ...names].includes(field);
+      if (isKnown) return Reflect.get(target, field, receiver) as unknown;
+      throw new TypeError(
+        `ask(${JSON.stringify(message)}): the answer has no ${JSON.stringify(field)}; ${suggest(field, names, `it has ${names.join(", ")}`)}`,
+      );
+    },
+  });
 }
 
 function declined(message: string, { action }: Elicited): ToolError {

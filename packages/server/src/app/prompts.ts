@@ -11,6 +11,7 @@ import {
   toSchema,
 } from "../registry/index.ts";
 import { assertSpecObject, eachCompleter, type Handler, toHandler } from "./handler.ts";
+import { assertTakes, namesOf } from "./parameters.ts";
 import type { AppPromptSpec } from "./types.ts";
 
 /** The prompts of an app. */
@@ -44,6 +45,7 @@ export function addPrompt(
     typeof handler === "function" ? checkedHandler : handler,
   );
   used.prompts = true;
+  assertTakes(handler, { what, plural: "arguments", names: namesOf(args, handler) });
   const names = listed.map((argument) => argument.name);
   eachCompleter(what, complete, (argument, completer) => {
     if (!names.includes(argument))

@@ -4,6 +4,7 @@ import { isInputRequired, isResourceContents, type Listing, type Provider } from
 import { describeValue } from "@junctor/core/schema";
 import type { CompletionRegistry, ReadResult, ResourceReader, ResourceRegistry } from "../registry/index.ts";
 import { assertSpecObject, eachCompleter, type Handler, toHandler, toLook } from "./handler.ts";
+import { assertTakes } from "./parameters.ts";
 import type { AppResourceSpec, LookContext } from "./types.ts";
 
 type List = (context: LookContext<unknown>) => Awaitable<readonly (string | Resource)[]>;
@@ -37,6 +38,8 @@ export function addResource(
   if (isTemplate) registry.registerTemplate(uri, named, reader);
   else registry.register(uri, named, reader);
   used.resources = true;
+  const names = isTemplate ? parseUriTemplate(uri).variables : [];
+  assertTakes(read, { what, plural: "variables", names });
   if (list !== undefined) listers.set(uri, list);
   eachCompleter(what, complete, (name, completer) => {
     completion.registerTemplate(uri, name, completer);

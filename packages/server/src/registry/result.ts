@@ -89,7 +89,8 @@ function assertNotMeant(value: object, hasOutput: boolean): void {
       `The tool returned content whose [${wrong}] ${describeBlockFault(value[wrong])}${asIs}`,
     );
   }
-  if (blockTypes.has(type) && fits(blockKeys))
+  const isBlock = blockTypes.has(type) || (hasType(value) && "data" in value && "mimeType" in value);
+  if (isBlock && fits(blockKeys))
     throw new TypeError(`The tool returned a content block that ${describeBlockFault(value)}${asIs}`);
 }
 
