@@ -264,7 +264,7 @@ describe("the process of a command", () => {
     const call = opened.client.callTool("local__wait", {}, { signal: controller.signal });
     await until(() => existsSync(mark) && readFileSync(mark, "utf8") !== "");
     controller.abort();
-    await expect(call).rejects.toThrow("abort");
+    await expect(call).rejects.toThrow("given up");
     const pid = Number(readFileSync(mark, "utf8"));
     await until(() => !isAlive(pid));
   });
