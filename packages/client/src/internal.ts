@@ -3,7 +3,9 @@
 export { describeCommand, guardVariable, killTree, startChild, toChildEnv } from "./child/index.ts";
 export { QuestionHabits, followTask, newAsks } from "./client/index.ts";
 export {
+  type ApiAnswer,
   beginIdentity,
+  createApiFetch,
   createAuthorizer,
   createGuardedFetch,
   createMemoryStore,

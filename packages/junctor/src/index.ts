@@ -20,6 +20,7 @@ export { type Unapproved } from "./lock/index.ts";
 export { type IdempotencyOptions, KeptCalls, type KeptCallsOptions, withIdempotency } from "./once/index.ts";
 export { type GatewayLog } from "./log/index.ts";
 export { type ServerStatus } from "./servers/index.ts";
+export { fromOpenApi, type OpenApiOptions } from "./sources/index.ts";
 export {
   acceptTokens,
   type AcceptTokensOptions,

@@ -80,12 +80,111 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   };
 }
 
+/** A request to an API. Its body is sent once; what a redirect would change of it is not followed. */
+interface ApiRequest {
+  readonly method: string;
+  readonly headers?: { readonly [name: string]: string };
+  readonly body?: string | Uint8Array | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** The answer of an API: all of its body. */
+export interface ApiAnswer {
+  /** Where it came from, after redirects. */
+  readonly url: URL;
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Uint8Array;
+}
+
+interface ApiFetchOptions {
+  /** Hosts that the user wrote, as in `URL.host` or `URL.hostname`: these may be private, and reached without TLS. */
+  readonly named: readonly string[];
+  readonly maxBytes: number;
+  readonly timeoutMs: number;
+  readonly clock?: Clock;
+  readonly resolve?: (hostname: string) => Promise<readonly LookupAddress[]>;
+}
+
+const maxRedirects = 5;
+
+/**
+ * Asks an API. Hosts that the user did not write must have public addresses and HTTPS. A `GET` follows redirects; to another origin
+ * it goes without `secret` headers. Rejects with a `ForbiddenAddress`, for a body over `maxBytes`, and with the network's error.
+ */
+export async function createApiFetch({
+  named,
+  maxBytes,
+  timeoutMs,
+  clock = systemClock,
+  resolve = lookupAll,
+}: ApiFetchOptions): Promise<
+  (url: URL, request: ApiRequest, secret: { readonly [name: string]: string }) => Promise<ApiAnswer>
+> {
+  const [{ Agent, request }, { default: addresses }] = await Promise.all([
+    import("undici"),
+    import("ipaddr.js"),
+  ]);
+  const hosts: ReachableHosts = {
+    isLoopbackAllowed: false,
+    named: new Set(named.map((host) => host.toLowerCase())),
+  };
+  const dispatcher = new Agent({ connect: { lookup: createGuardedLookup(addresses, resolve, hosts) } });
+  const assertReachable = (url: URL): void => {
+    const isNamed = hosts.named.has(url.hostname) || hosts.named.has(url.host);
+    if (url.protocol !== "https:" && !(url.protocol === "http:" && isNamed))
+      throw new ForbiddenAddress(url.host, `${url.protocol}// is not https://`);
+    const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+    const problem = isIP(host) === 0 || isNamed ? undefined : findAddressProblem(addresses, host, hosts);
+    if (problem !== undefined) throw new ForbiddenAddress(url.host, problem);
+  };
+  return async (from, { method, headers = {}, body, signal }, secret) => {
+    const late = new AbortController();
+    const stopTimer = clock.timer(timeoutMs, () =>
+      late.abort(new DOMException(`${from.host} took more than ${timeoutMs} ms`, "TimeoutError")),
+    );
+    try {
+      let url = from;
+      for (let hops = 0; ; hops++) {
+        assertReachable(url);
+        const own = url.origin === from.origin ? secret : {};
+        const reply = await request(url, {
+          dispatcher,
+          method: method as "GET",
+          headers: { ...headers, ...own },
+          body: body ?? null,
+          signal: AbortSignal.any([signal, late.signal]),
+        });
+        const answered = toHeaders(reply.headers);
+        const location = reply.statusCode >= 300 && reply.statusCode < 400 ? answered.get("location") : null;
+        if (location === null || (method !== "GET" && method !== "HEAD")) {
+          const bytes = await readBounded(reply.body as AsyncIterable<Uint8Array>, maxBytes, url.host);
+          return { url, status: reply.statusCode, headers: answered, body: bytes };
+        }
+        await reply.body.dump({ limit: 64 * 1024 });
+        if (hops === maxRedirects) throw new Error(`${from.host} redirects more than ${maxRedirects} times`);
+        url = new URL(location, url);
+      }
+    } finally {
+      stopTimer();
+    }
+  };
+}
+
 /** The text of an answer. Rejects when it has more bytes; `where` names its sender. */
 export async function readBoundedText(
   body: AsyncIterable<Uint8Array>,
   maxBytes: number,
   where: string,
 ): Promise<string> {
+  return new TextDecoder().decode(await readBounded(body, maxBytes, where));
+}
+
+async function readBounded(
+  body: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  where: string,
+): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of body) {
@@ -93,7 +192,7 @@ export async function readBoundedText(
     if (length > maxBytes) throw new Error(`${where} answered with more than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
-  return new TextDecoder().decode(Buffer.concat(chunks));
+  return Buffer.concat(chunks);
 }
 
 function hasNoBody(status: number): boolean {

@@ -50,7 +50,7 @@ function describe(entry: WrittenFields): string {
   const { command, args, cwd, envFile, env, headers } = entry;
   const given: readonly unknown[] = Array.isArray(args) ? args : args === undefined ? [] : [args];
   const words = [command, ...given];
-  const urls = urlKeys.flatMap((key) => entry[key] ?? []);
+  const urls = [...urlKeys.flatMap((key) => entry[key] ?? []), ...addressesOf(entry)];
   const launch = command !== undefined ? words : urls.length > 0 ? urls : commandsOf(entry);
   const notes = [
     cwd === undefined ? "" : `in ${toWord(cwd)}`,
@@ -59,6 +59,14 @@ function describe(entry: WrittenFields): string {
     toNames("sends", headers),
   ].filter((note) => note !== "");
   return [launch.map(toWord).join(" "), ...notes.map((note) => `(${note})`)].join(" ");
+}
+
+/** Where the description of an API is, and the API. Keys of its query are left out. */
+function addressesOf({ openapi }: WrittenFields): readonly unknown[] {
+  if (openapi === undefined) return [];
+  if (typeof openapi === "string") return [openapi];
+  const { spec, server } = toFields(openapi);
+  return server === undefined ? [spec] : [spec, "asks", server];
 }
 
 /** The words of commands that are tools. */

@@ -133,7 +133,7 @@ function listChanged(now: object, before: object): readonly string[] {
 
 /** What would run or be reached, with the names of its variables or headers, whose values are not for the log. */
 function describeLaunch({ launch }: Pick<ServerConfig, "launch">): string {
-  const isHttp = launch.kind === "http";
+  const isHttp = launch.kind === "http" || launch.kind === "openapi";
   const { words, names: all } = outlineOf(launch);
   const names = all.join(", ");
   const notes = [

@@ -16,7 +16,7 @@ import {
   text,
   type Type,
 } from "./rows.ts";
-import { type CommandTool, commands } from "./source-rows.ts";
+import { type ApiConfig, type CommandTool, commands, openApi } from "./source-rows.ts";
 import {
   type ConfigObject,
   type ConfigValue,
@@ -49,10 +49,13 @@ export type ServerLaunch =
   | SourceLaunch;
 
 /** A server in our own process, made of something that is no server. */
-export type SourceLaunch = Surroundings & {
-  readonly kind: "commands";
-  readonly tools: readonly CommandTool[];
-};
+export type SourceLaunch =
+  | (Surroundings & { readonly kind: "commands"; readonly tools: readonly CommandTool[] })
+  | {
+      readonly kind: "openapi";
+      readonly api: ApiConfig;
+      readonly headers: { readonly [name: string]: string };
+    };
 
 /** What a program of this machine runs in. */
 interface Surroundings {
@@ -151,6 +154,11 @@ export const entryRows = {
   url: row({ type: url, ...restarts, doc: "the address of a server over HTTP" }),
   serverUrl: row({ ...otherUrl, doc: alias("url") }),
   httpUrl: row({ ...otherUrl, doc: alias("url") }),
+  openapi: row({
+    type: openApi,
+    ...restarts,
+    doc: "[an API](#an-api-as-tools) as a server: the file or the URL of its OpenAPI description, or an object with settings",
+  }),
   headers: row({ type: headers, ...restarts, byDefault: "`{}`", doc: "sent with every request to it" }),
   type: row({
     type: way,
@@ -202,7 +210,7 @@ export const entrySchema: JsonSchema = {
     properties: Object.fromEntries(
       Object.entries(entryRows as Rows).map(([key, { type }]) => [key, type.schema]),
     ),
-    anyOf: ["command", "url", "serverUrl", "httpUrl", "tools"].map((key) => ({ required: [key] })),
+    anyOf: ["command", "url", "serverUrl", "httpUrl", "openapi", "tools"].map((key) => ({ required: [key] })),
   },
 };
 
@@ -267,6 +275,7 @@ function describeUnset(unset: readonly Unset[]): string {
 function readLaunch(entry: ConfigObject): ServerLaunch | undefined {
   const misspelt = checkEntryKeys(entry);
   if (isOfCommands(entry)) return readCommands(entry);
+  if (entry.has("openapi")) return readOpenApi(entry);
   const found = readWay(entry, misspelt);
   if (found !== undefined) return found === "stdio" ? readCommandLaunch(entry) : readHttpLaunch(entry, found);
   // For what else is wrong in it.
@@ -277,8 +286,19 @@ function readLaunch(entry: ConfigObject): ServerLaunch | undefined {
 
 /** Whether the tools of an entry are commands, and not the names of those that another client leaves. */
 function isOfCommands(entry: ConfigObject): boolean {
-  const isOther = ["command", ...urlKeys].some((key) => entry.has(key));
+  const isOther = ["command", "openapi", ...urlKeys].some((key) => entry.has(key));
   return !isOther && toObject(entry.get("tools")) !== undefined;
+}
+
+function readOpenApi(entry: ConfigObject): ServerLaunch | undefined {
+  const other = ["command", ...urlKeys].find((key) => entry.has(key));
+  if (other !== undefined)
+    return refuse(entry, `has both openapi and ${other}: keep the one the server is reached by`);
+  for (const unused of ["args", "env", "envFile", "cwd"])
+    if (entry.has(unused)) warn(entry.get(unused), "is not used: it is for servers with a command");
+  const api = openApi.read(entry.get("openapi"));
+  const sent = entry.has("headers") ? readHeaders(entry.get("headers")) : {};
+  return api === undefined ? undefined : { kind: "openapi", api, headers: sent };
 }
 
 function readCommands(entry: ConfigObject): ServerLaunch | undefined {
@@ -555,6 +575,11 @@ export function outlineOf(launch: ServerLaunch): {
   readonly names: readonly string[];
 } {
   if (launch.kind === "http") return { words: [[launch.url]], names: Object.keys(launch.headers) };
+  if (launch.kind === "openapi") {
+    const { spec, server } = launch.api;
+    const words = server === undefined ? [spec] : [spec, `(asks ${server})`];
+    return { words: [[words.join(" ")]], names: Object.keys(launch.headers) };
+  }
   const names = Object.keys(launch.env);
   if (launch.kind === "command") return { words: [[launch.command, ...launch.args]], names };
   return { words: launch.tools.map(({ run }) => run.flat()), names };

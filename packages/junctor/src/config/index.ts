@@ -23,7 +23,7 @@ export { findSamePrefixes, parseConfig, parseConfigValue, toPrefix } from "./par
 export { toTarget } from "./sandbox.ts";
 export { createConfigSchema } from "./schema.ts";
 export { type OAuthConfig, type ToolRule } from "./server-rows.ts";
-export { argumentsIn, type CommandTool, type CommandWord, fillWord } from "./source-rows.ts";
+export { type ApiConfig, argumentsIn, type CommandTool, type CommandWord, fillWord } from "./source-rows.ts";
 export {
   cacheFolder,
   createPrivateFile,

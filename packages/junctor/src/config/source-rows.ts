@@ -1,7 +1,14 @@
 import {
+  allowed,
   anyText,
   as,
+  byName,
+  choice,
+  converted,
+  either,
+  fitting,
   flag,
+  isText,
   type JsonSchema,
   list,
   ms,
@@ -9,14 +16,18 @@ import {
   number,
   object,
   type Of,
+  path,
   restarts,
   row,
+  secret,
   text,
+  texts,
   type Type,
+  usualOf,
 } from "./rows.ts";
 import { type ConfigObject, type ConfigValue, joinPath, readObject, refuse } from "./value-readers.ts";
 
-// Servers in the gateway's own process: their tools are commands of this machine.
+// Servers in the gateway's own process: their tools are commands of this machine, or operations of an API.
 
 /** A word of a command, or several that are left out together. */
 export type CommandWord = string | readonly string[];
@@ -118,6 +129,108 @@ export function fillWord(word: string, valueOf: (name: string) => string): strin
 
 /** A name in doubled braces, which is text, or the name of an argument. */
 const placeholder = /\{\{([A-Za-z_][\w-]*)\}\}|\{([A-Za-z_][\w-]*)\}/g;
+
+const specExample = '"openapi": "./petstore.json"';
+
+/** A file, by its absolute path, or an address. */
+const spec: Type<string> = as((given) => {
+  const written = text(specExample).read(given);
+  if (written === undefined) return undefined;
+  const isUrl = /^[a-z][a-z\d+.-]+:\/\//i.test(written);
+  if (!isUrl) return path.read(given);
+  return /^https?:\/\//i.test(written) && URL.canParse(written)
+    ? written
+    : refuse(given, `is neither a file nor an https:// address: write ${specExample}`);
+});
+
+const address = fitting(
+  '"server": "https://api.example.com/v1"',
+  /^https?:\/\/[^\s@?#]+$/,
+  'must be an address without a query: write "https://api.example.com/v1"',
+);
+
+const methods = ["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"] as const;
+
+export const openApiRows = {
+  spec: row({
+    type: spec,
+    isRequired: true,
+    ...restarts,
+    doc: "the description of the API: a file, relative to the folder of the config, or a URL. JSON or YAML; OpenAPI 3.0 to 3.2 or Swagger 2.0",
+  }),
+  server: row({
+    type: address,
+    ...restarts,
+    byDefault: "what the description says",
+    doc: "the address of the API. `headers` of the entry and `query` are sent there and nowhere else; with them it must be given, unless the description is at the same origin. Its host may be private",
+  }),
+  query: row({
+    type: byName(secret('"${KEY}"'), '"query": { "api_key": "${KEY}" }'),
+    ...restarts,
+    byDefault: "`{}`",
+    doc: "added to the query of every request, for keys that are sent there",
+  }),
+  fixed: row({
+    type: as<{ readonly [name: string]: unknown }>(
+      (given) =>
+        readObject(given, '"fixed": { "api-version": "2024-01-01" }') &&
+        (given.value as { readonly [name: string]: unknown }),
+      { type: ["object", "null"] },
+    ),
+    ...restarts,
+    byDefault: "`{}`",
+    doc: "values of parameters that every call has, and callers do not see",
+  }),
+  tags: row({
+    type: texts('"tags": ["pets"]'),
+    ...restarts,
+    byDefault: "all",
+    doc: "only operations with one of these tags",
+  }),
+  paths: row({
+    type: allowed('"paths": ["/pets*"]'),
+    ...restarts,
+    byDefault: "all",
+    doc: "only operations whose path fits one of these globs",
+  }),
+  methods: row({
+    type: list(choice(...methods), '"methods": ["get"]'),
+    ...restarts,
+    byDefault: "all",
+    doc: 'only operations with these methods: `["get"]` for an API that is only read',
+  }),
+  having: row({
+    type: text('"having": "x-public"'),
+    ...restarts,
+    doc: "only operations with this member, unless it is `false`",
+  }),
+  deprecated: row({ type: flag, usual: false, ...restarts, doc: "deprecated operations too" }),
+  hosts: row({
+    type: texts('"hosts": ["api.internal"]'),
+    usual: [],
+    ...restarts,
+    doc: "further hosts of descriptions and of single operations that may be asked though they are private",
+  }),
+  timeoutMs: row({
+    type: ms(60_000),
+    usual: 60_000,
+    ...restarts,
+    doc: "how long one request to the API may take",
+  }),
+};
+
+/** An API, and which of its operations become tools. */
+export interface ApiConfig extends Of<typeof openApiRows> {}
+
+/** The file or address alone, or with settings. */
+export const openApi: Type<ApiConfig> = either(
+  isText,
+  converted(spec, (found) => ({ ...usualOf(openApiRows), spec: found })),
+  object(openApiRows, {
+    example: `${specExample}, or "openapi": { "spec": "./petstore.json", "tags": ["pets"] }`,
+    missing: 'does not say where the description is: write "spec": "./petstore.json"',
+  }),
+);
 
 function readRun(given: ConfigValue): readonly CommandWord[] | undefined {
   const { value, path, findings } = given;

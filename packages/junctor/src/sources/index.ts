@@ -2,33 +2,58 @@ import { createGuardian, type Guardian } from "@junctor/client";
 import { type Clock, systemClock } from "@junctor/core/async";
 import { ConnectError } from "@junctor/core/errors";
 import { packageVersion } from "@junctor/core/options";
-import { createServer, type Provider, type Server } from "@junctor/server";
+import { createServer, type Provider, type Registry, type Server } from "@junctor/server";
 import type { ServerConfig, SourceLaunch } from "../config/index.ts";
+import type { OpenApiOptions } from "./openapi/openapi.ts";
+
+export type { OpenApiOptions } from "./openapi/openapi.ts";
+
+/**
+ * Makes a tool of each operation of an API that OpenAPI 3 or Swagger 2 describes: in a file, at a URL, or as an object. Rejects when the
+ * specification cannot be used at all; an operation that is described wrongly is left out, and `onWarning` is told.
+ *
+ * @example
+ * const registry = await fromOpenApi("./petstore.json", { server: "https://api.example.com" });
+ */
+export async function fromOpenApi(
+  spec: string | URL | object,
+  options: OpenApiOptions = {},
+): Promise<Registry> {
+  const openapi = await import("./openapi/openapi.ts");
+  return openapi.fromOpenApi(spec, options);
+}
 
 interface OpenSourceOptions {
   readonly guardian?: Guardian | undefined;
   readonly clock?: Clock;
+  /** Called for each part of a description that is wrong, and left out. */
+  readonly onWarning: (text: string) => void;
   /** Called for what a tool threw that its caller is not told of. */
   readonly onError: (error: unknown, tool: string) => void;
 }
 
 /**
- * Makes the server that an entry without a server of its own describes: commands as tools. Rejects with a `ConnectError` that says
+ * Makes the server that an entry without a server of its own describes: commands or an API as tools. Rejects with a `ConnectError` that says
  * what is wrong in it.
  */
 export async function openSource(
   { name, launch, sandbox }: Pick<ServerConfig, "name" | "sandbox"> & { readonly launch: SourceLaunch },
-  { guardian = createGuardian(), clock = systemClock, onError }: OpenSourceOptions,
+  { guardian = createGuardian(), clock = systemClock, onWarning, onError }: OpenSourceOptions,
 ): Promise<Server> {
   try {
     const provider = await load();
     return createServer(provider, { name, version: packageVersion });
   } catch (error) {
     if (error instanceof ConnectError) throw error;
-    throw new ConnectError(name, error instanceof Error ? error.message : String(error), { cause: error });
+    // Without the cause: a file that is missing is not a server that cannot be reached.
+    throw new ConnectError(name, error instanceof Error ? error.message : String(error));
   }
 
   async function load(): Promise<Provider> {
+    if (launch.kind === "openapi") {
+      const { spec, ...options } = launch.api;
+      return fromOpenApi(spec, { ...options, headers: launch.headers, clock, onWarning, onError });
+    }
     const { fromCommands } = await import("./commands/commands.ts");
     return fromCommands({ launch, sandbox }, { guardian, clock, onError });
   }

@@ -83,7 +83,10 @@ export function createOpenServer(
     const onError = (error: unknown, tool: string): void =>
       log.warn({ server: name, tool, error: String(error) }, "a tool failed");
     return async (options) => {
-      const server = await openSource({ name, launch, sandbox }, { guardian, clock, onError });
+      const server = await openSource(
+        { name, launch, sandbox },
+        { guardian, clock, onWarning: warnStill, onError },
+      );
       return connect({ server }, { ...shared, ...options });
     };
   }

@@ -165,9 +165,9 @@ async function toDestination(
       ...rest,
     };
   if (!isSource(launch)) return { target: toTarget(launch, sandbox), headers: {}, ...rest };
-  const onError = (error: unknown): void => void note(`junctor: warning: ${String(error)}\n`);
+  const onWarning = (error: unknown): void => void note(`junctor: warning: ${toSafeLine(String(error))}\n`);
   return {
-    target: { server: await openSource({ name, launch, sandbox }, { onError }) },
+    target: { server: await openSource({ name, launch, sandbox }, { onWarning, onError: onWarning }) },
     headers: {},
     ...rest,
   };

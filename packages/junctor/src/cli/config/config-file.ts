@@ -134,7 +134,10 @@ export function checkConfigPlace(
 /** The same for a config and every file that it names: modules, the lock, files of variables, the authorities of callers. */
 export function checkPlaces(file: string, config: GatewayConfig, isTrusted: boolean): readonly string[] {
   const { middleware, lock, servers, http } = config;
-  const envFiles = servers.flatMap(({ launch }) => (launch.kind === "http" ? [] : (launch.envFile ?? [])));
+  const envFiles = servers.flatMap(({ launch }) => {
+    if (launch.kind === "openapi") return /^https?:/i.test(launch.api.spec) ? [] : [launch.api.spec];
+    return launch.kind === "http" ? [] : (launch.envFile ?? []);
+  });
   const paths = [file, ...middleware, ...(lock === undefined ? [] : [lock.file]), ...envFiles];
   const ca = http.tls?.clientCa;
   const ways = ca === undefined ? [] : checkConfigPlace(ca, isTrusted, "come in as any caller");
