@@ -40,10 +40,13 @@ export interface OpenApiOptions {
   readonly hosts?: readonly string[];
   /** How long one request may take; 60 s. */
   readonly timeoutMs?: number;
+  /** Ends the reading of the description. */
   readonly signal?: AbortSignal;
+  /** The clock that times are measured by; the system's by default. */
   readonly clock?: Clock;
   /** Called for each operation that is described wrongly, and is no tool for it. */
   readonly onWarning?: (text: string) => void;
+  /** Called for every error that was not meant for the caller; the default writes it to the standard error stream. */
   readonly onError?: (error: unknown, tool: string) => void;
 }
 
