@@ -18,5 +18,12 @@ export {
   toServer,
 } from "./credential.ts";
 export { finishLogin, type PendingLogin, examineLogin, type LoginTerms, prepareLogin } from "./login.ts";
-export { type ApiAnswer, createApiFetch, parseObject, createGuardedFetch, type GuardedFetch, readBoundedText } from "./guarded-fetch.ts";
+export {
+  type ApiAnswer,
+  createApiFetch,
+  parseObject,
+  createGuardedFetch,
+  type GuardedFetch,
+  readBoundedText,
+} from "./guarded-fetch.ts";
 export { beginIdentity, finishIdentity, type IdentityTerms, type PendingIdentity } from "./identity.ts";

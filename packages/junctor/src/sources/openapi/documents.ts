@@ -155,7 +155,9 @@ function decode(text: string): string {
   }
 }
 
-async function parseText(text: string): Promise<unknown> {
+async function parseText(given: string): Promise<unknown> {
+  // Comments above the JSON, as in a config.
+  const text = given.replace(/^\ufeff?(?:\s*\/\/[^\n]*\n)*/, "");
   const trimmed = text.trimStart();
   if (trimmed.startsWith("{") || trimmed.startsWith("[")) {
     try {
