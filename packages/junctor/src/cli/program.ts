@@ -61,6 +61,9 @@ const loads: Loads = {
   completion: async () => (await import("./clients/completion.ts")).completion,
   explain: async () => (await import("./check/explain.ts")).explain,
   types: async () => (await import("./author/types.ts")).types,
+  record: async () => (await import("./author/record.ts")).record,
+  replay: async () => (await import("./author/record.ts")).replay,
+  diff: async () => (await import("./author/diff.ts")).diff,
   "serve-worker": async () => (await import("./serve/serve-worker.ts")).serveWorker,
   "renew-login": async () => (await import("./login/login.ts")).renewLogin,
 };

@@ -4,6 +4,7 @@ import type { Revision, Server } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
 import type { CallEvent, Change, Provider } from "@junctor/core/provider";
 import { createServer } from "@junctor/server";
+import { CassetteWriter, recordProvider } from "../author/index.ts";
 import { failUnanswered, type TestAnswers, type TestQuestion, toHandlers } from "./answers.ts";
 
 /** How a test talks to what it tests. */
@@ -16,6 +17,8 @@ export interface TestOptions {
   readonly caller?: string;
   /** The time of the client and, unless a server was given, of the server; see `createVirtualClock`. */
   readonly clock?: Clock;
+  /** A file that gets what is listed and what each call gives, for `openCassette`. Not for a target that is a whole server. */
+  readonly record?: string;
 }
 
 /** A client in the same process as its server, which keeps what it was asked and told. */
@@ -28,7 +31,7 @@ export interface TestClient extends Client {
   readonly changes: readonly Change[];
 }
 
-const optionKeys: KeysOf<TestOptions> = keys("revision answers caller clock");
+const optionKeys: KeysOf<TestOptions> = keys("revision answers caller clock record");
 
 /**
  * Connects to a registry, any other provider, or a server, without a socket or a process. Everything else is real: what
@@ -46,14 +49,16 @@ export async function connectForTest(
   options: TestOptions = {},
 ): Promise<TestClient> {
   assertKnownKeys("connectForTest", options, optionKeys);
-  const { answers = {}, caller, clock, revision } = options;
+  const { answers = {}, caller, clock, record, revision } = options;
   const time = clock === undefined ? {} : { clock };
   const questions: TestQuestion[] = [];
   const events: CallEvent[] = [];
   const changes: Change[] = [];
   const hear = (event: CallEvent): void => void events.push(event);
 
-  const server = isServer(target) ? target : createServer(target, { name: "test", version: "0.0.0" }, time);
+  const server = isServer(target) ? target : createServer(await toTested(target, record), info, time);
+  if (record !== undefined && isServer(target))
+    throw new TypeError("connectForTest: record needs the registry or app itself, not a server made of it");
   const tested = { server: failUnanswered(server) };
   const client = await connect(caller === undefined ? tested : { ...tested, caller }, {
     handlers: toHandlers(answers, (question) => questions.push(question)),
@@ -94,6 +99,12 @@ export async function connectForTest(
       [Symbol.asyncDispose]: close,
     }),
   ) as TestClient;
+}
+
+const info = { name: "test", version: "0.0.0" };
+
+async function toTested(provider: Provider, file: string | undefined): Promise<Provider> {
+  return file === undefined ? provider : recordProvider(provider, info, new CassetteWriter(file));
 }
 
 function isServer(target: Provider | Server): target is Server {

@@ -12,4 +12,5 @@ export {
 } from "./answers.ts";
 export { createAskingRegistry } from "./asking-registry.ts";
 export { connectForTest, type TestClient, type TestOptions } from "./connect-for-test.ts";
+export { openCassette } from "./open-cassette.ts";
 export { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";

@@ -145,7 +145,7 @@ export const commands = {
   },
   check: {
     group: "Every day",
-    brief: "start every server of a config; say what is wrong",
+    brief: "start every server of a config; explain errors",
     summary:
       "Check a config: start or reach every server, and say what each speaks, offers, and what is wrong.",
     flags: {
@@ -561,6 +561,48 @@ export const commands = {
     ],
     guesses: "typescript dts codegen typegen generate",
   },
+  record: {
+    group: "One server",
+    brief: "record it, play it back, find changes",
+    summary:
+      "Serve a server on standard input and output, and write what it lists and answers to a file that `replay` serves.",
+    operands: "FILE [URL|NAME]",
+    takesCommand: true,
+    flags: { port: { value: "PORT", help: "serve over HTTP at this port instead (0 picks a free one)" } },
+    shared: ["target"],
+    examples: [
+      "record weather.jsonl -- node server.mjs  for a client that starts us",
+      "record docs.jsonl https://example.com/mcp --port 7781",
+      "record github.jsonl github --config .mcp.json",
+    ],
+    guesses: "capture tape cassette",
+  },
+  replay: {
+    group: "One server",
+    brief: { beside: "record" },
+    summary:
+      "Serve what `record` wrote: the same lists, and for each call the result that it had then. Nothing else is started.",
+    operands: "FILE",
+    flags: { port: { value: "PORT", help: "serve over HTTP at this port instead (0 picks a free one)" } },
+    examples: ["replay weather.jsonl  for a client that starts us", "replay weather.jsonl --port 7781"],
+    guesses: "playback mock stub fake",
+  },
+  diff: {
+    group: "One server",
+    brief: { beside: "record" },
+    summary:
+      "Compare a server with what `record` wrote of it: each definition, and each call, which is made again with the answers of then.",
+    operands: "FILE [URL|NAME]",
+    takesCommand: true,
+    flags: { definitions: { help: "compare the lists alone, and call nothing" } },
+    shared: ["target"],
+    examples: [
+      "diff weather.jsonl -- node server.mjs",
+      "diff docs.jsonl https://example.com/mcp --definitions  its lists alone",
+    ],
+    failure: "something differs",
+    guesses: "compare drift changes",
+  },
   logs: {
     group: "What runs",
     brief: "read the log; start one server again",
@@ -701,8 +743,8 @@ export const commands = {
     ],
   },
   explain: {
-    group: "What runs",
-    brief: "say what the code of an error means",
+    group: "Every day",
+    brief: { beside: "check" },
     summary: "Say what the code of an error means and what to do about it, without looking at anything.",
     operands: "CODE",
     complete: ["codes"],
