@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { createDeferred } from "../packages/core/src/async/deferred.ts";
+import { createDeferred } from "../packages/core/src/async/queue.ts";
 import { connectInMemory } from "../packages/core/src/channel/memory.ts";
 import { createStreamChannel } from "../packages/core/src/channel/stream-channel.ts";
 import { RawJson } from "../packages/core/src/json/raw.ts";

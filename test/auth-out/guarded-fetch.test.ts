@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createGuardedFetch } from "../../packages/client/src/sign-in/guarded-fetch.ts";
-import { createDeferred } from "../../packages/core/src/async/deferred.ts";
+import { createDeferred } from "../../packages/core/src/async/queue.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 
 const remote = new URL("https://mcp.example.com/mcp");

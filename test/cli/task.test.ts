@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createDeferred, type Deferred } from "../../packages/core/src/async/deferred.ts";
+import { createDeferred, type Deferred } from "../../packages/core/src/async/queue.ts";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";

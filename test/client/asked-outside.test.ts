@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createDeferred } from "../../packages/core/src/async/deferred.ts";
+import { createDeferred } from "../../packages/core/src/async/queue.ts";
 import { FakeHttp, startSse, toReply } from "../support/fake-http.ts";
 import { legacyScript, text } from "../support/fake-script.ts";
 import type { Message } from "../support/raw-http.ts";

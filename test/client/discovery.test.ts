@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Client } from "../../packages/client/src/client/client.ts";
 import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
-import type { ListFault } from "../../packages/core/src/fit/list-fault.ts";
+import type { ListFault } from "../../packages/core/src/fit/fit-listed.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { echoTool, legacyScript, modernScript } from "../support/fake-script.ts";

@@ -10,7 +10,7 @@ import {
   toTarget,
   WholeReply,
 } from "../../packages/client/src/http/exchange.ts";
-import { fromSignal } from "../../packages/core/src/async/cancellation.ts";
+import { fromSignal } from "../../packages/core/src/async/deadline.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 
 async function listen(

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { HttpLink } from "../../packages/client/src/http/http-link.ts";
 import { connectHttpSse } from "../../packages/client/src/http/http-sse-channel.ts";
-import { LazyAbort } from "../../packages/core/src/async/lazy-abort.ts";
+import { LazyAbort } from "../../packages/core/src/async/deadline.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { createDeferred } from "../../packages/core/src/async/deferred.ts";
+import { createDeferred } from "../../packages/core/src/async/queue.ts";
 import { RpcError } from "../../packages/core/src/errors/index.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { extensionIds } from "../../packages/core/src/mcp/extension.ts";

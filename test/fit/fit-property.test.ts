@@ -10,6 +10,7 @@ import addFormats from "ajv-formats";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import { isPlainSchema } from "../../packages/core/src/fit/compile-fault.ts";
 import {
   type Fit,
   fitPrompt,
@@ -17,7 +18,6 @@ import {
   fitTemplate,
   fitTool,
 } from "../../packages/core/src/fit/fit-listed.ts";
-import { isPlainSchema } from "../../packages/core/src/fit/plain-schema.ts";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import { definitionOf } from "../../packages/core/src/mcp/definition.ts";
 import { projectListed, projectPrompt, projectTool } from "../../packages/core/src/mcp/projection.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Caller } from "../../packages/core/src/mcp/caller.ts";
+import type { Caller } from "../../packages/core/src/mcp/session.ts";
 import { listen } from "../support/http-tools.ts";
 import { connectLegacy, legacyCall, modern, modernCall, modernPost } from "../support/http-wire.ts";
 import { exchange } from "../support/raw-http.ts";

@@ -2,8 +2,8 @@
 import { describe, expect, test, vi } from "vitest";
 import type { Server } from "../../packages/core/src/mcp/server.ts";
 import type { Provider } from "../../packages/core/src/provider/provider.ts";
+import type { ListenHttpOptions } from "../../packages/server/src/http/http-options.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
-import type { ListenHttpOptions } from "../../packages/server/src/http/listen-options.ts";
 import { createHttpTools, type HttpTools } from "../support/http-tools.ts";
 import {
   connectLegacy,

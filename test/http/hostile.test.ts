@@ -1,7 +1,7 @@
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
+import type { ListenHttpOptions } from "../../packages/server/src/http/http-options.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
-import type { ListenHttpOptions } from "../../packages/server/src/http/listen-options.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createDeferred } from "../../packages/core/src/async/deferred.ts";
+import { createDeferred } from "../../packages/core/src/async/queue.ts";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
 import { inputRequired } from "../../packages/core/src/provider/ask.ts";
 import { createVirtualClock, type VirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
-import { cpuMsSince, cpuTime } from "../../packages/core/src/async/cpu-time.ts";
+import { cpuMsSince, cpuTime } from "../../packages/core/src/async/clock.ts";
 import { type Listening, listen } from "../support/http-tools.ts";
 import { connectLegacy, legacyCall, modernCall, modernPost } from "../support/http-wire.ts";
 import { RawSocket, toBytes } from "../support/raw-http.ts";

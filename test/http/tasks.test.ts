@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createDeferred } from "../../packages/core/src/async/deferred.ts";
+import { createDeferred } from "../../packages/core/src/async/queue.ts";
 import { extensionIds } from "../../packages/core/src/mcp/extension.ts";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
 import { createSeal } from "../../packages/core/src/mcp/seal.ts";

@@ -3,7 +3,7 @@ import { ScopeError } from "../../packages/core/src/errors/index.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { acceptTokens } from "../../packages/junctor/src/tokens/accept-tokens.ts";
 import type { Authenticate } from "../../packages/server/src/http/authenticate.ts";
-import type { ListenHttpOptions } from "../../packages/server/src/http/listen-options.ts";
+import type { ListenHttpOptions } from "../../packages/server/src/http/http-options.ts";
 import { listen } from "../support/http-tools.ts";
 import {
   connectLegacy,

@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
 import type { Server } from "../../packages/core/src/mcp/server.ts";
-import { serveStream } from "../../packages/server/src/listen/stream.ts";
+import { serveStream } from "../../packages/server/src/listen/tcp.ts";
 import { assertValidFrame, type Frame } from "../support/wire-schema.ts";
 
 /** An answer as it stood on its line. */

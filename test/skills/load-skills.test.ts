@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { SkillError } from "../../packages/core/src/errors/index.ts";
-import { readFrontMatter } from "../../packages/core/src/mcp/front-matter.ts";
+import { readFrontMatter } from "../../packages/core/src/mcp/skill.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { createOperation } from "../../packages/core/src/provider/operation.ts";
 import type { Provider } from "../../packages/core/src/provider/provider.ts";

@@ -1,7 +1,7 @@
 import type { Client } from "../../packages/client/src/client/client.ts";
 import type { Agreement } from "../../packages/client/src/client/conversation.ts";
-import { createDeferred } from "../../packages/core/src/async/deferred.ts";
-import type { ListFault } from "../../packages/core/src/fit/list-fault.ts";
+import { createDeferred } from "../../packages/core/src/async/queue.ts";
+import type { ListFault } from "../../packages/core/src/fit/fit-listed.ts";
 import type {
   CacheHints,
   Prompt,

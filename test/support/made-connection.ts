@@ -1,5 +1,5 @@
 import type { Client } from "../../packages/client/src/client/client.ts";
-import type { Backoff } from "../../packages/core/src/async/backoff.ts";
+import type { Backoff } from "../../packages/core/src/async/pacing.ts";
 import { ClosedError, type UpstreamError } from "../../packages/core/src/errors/index.ts";
 import { createVirtualClock, type VirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import {

@@ -1,5 +1,5 @@
 import { PassThrough, type Readable } from "node:stream";
-import { createDeferred, type Deferred } from "../../packages/core/src/async/deferred.ts";
+import { createDeferred, type Deferred } from "../../packages/core/src/async/queue.ts";
 import {
   createStreamChannel,
   type StreamChannelOptions,

@@ -1,5 +1,5 @@
 import type { Clock } from "../../../packages/core/src/async/clock.ts";
-import { createDeferred, type Deferred } from "../../../packages/core/src/async/deferred.ts";
+import { createDeferred, type Deferred } from "../../../packages/core/src/async/queue.ts";
 import type { HttpHandler } from "../../../packages/server/src/http/handler.ts";
 import type { FrameSink, HttpHeaders, HttpRequest, Reply } from "../../../packages/server/src/http/reply.ts";
 import type { Chance } from "./chance.ts";

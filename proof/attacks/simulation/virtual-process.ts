@@ -1,5 +1,5 @@
 import type { Clock } from "../../../packages/core/src/async/clock.ts";
-import { createDeferred } from "../../../packages/core/src/async/deferred.ts";
+import { createDeferred } from "../../../packages/core/src/async/queue.ts";
 import { createMemoryPair } from "../../../packages/core/src/channel/memory.ts";
 import { RawJson } from "../../../packages/core/src/json/raw.ts";
 import type { Channel } from "../../../packages/core/src/rpc/channel.ts";

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { expect } from "vitest";
-import { createDeferred } from "../../../packages/core/src/async/deferred.ts";
+import { createDeferred } from "../../../packages/core/src/async/queue.ts";
 import type { Status } from "../../../packages/junctor/src/admin/answers.ts";
 import { findAdmins } from "../../../packages/junctor/src/cli/serve/admin-client.ts";
 import { listenHttp } from "../../../packages/server/src/http/listen-http.ts";

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { createGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
 import { listenHttp } from "../../../packages/server/src/http/listen-http.ts";
-import { serveStream } from "../../../packages/server/src/listen/stream.ts";
+import { serveStream } from "../../../packages/server/src/listen/tcp.ts";
 import { both, initializeOf, json } from "../../support/http-wire.ts";
 import { RawSocket } from "../../support/raw-http.ts";
 import { meta } from "./envelope-cases.ts";

@@ -1,9 +1,8 @@
-import { createGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
-import type { Gateway } from "../../../packages/junctor/src/gateway/gateway.ts";
+import { createGateway, type Gateway } from "../../../packages/junctor/src/gateway/gateway.ts";
 import type { GatewayOptions } from "../../../packages/junctor/src/gateway/options.ts";
 import type { GatewayLog } from "../../../packages/junctor/src/log/log.ts";
+import type { ListenHttpOptions } from "../../../packages/server/src/http/http-options.ts";
 import { listenHttp } from "../../../packages/server/src/http/listen-http.ts";
-import type { ListenHttpOptions } from "../../../packages/server/src/http/listen-options.ts";
 import type { HttpListener } from "../../../packages/server/src/http/node.ts";
 
 /** Something the gateway logged. */

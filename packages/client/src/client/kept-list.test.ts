@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createDeferred, type Deferred } from "../../../core/src/async/deferred.ts";
+import { createDeferred, type Deferred } from "../../../core/src/async/queue.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { type Fetched, KeptList } from "./lists.ts";
 

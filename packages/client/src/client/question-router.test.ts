@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { fromSignal } from "../../../core/src/async/cancellation.ts";
+import { fromSignal } from "../../../core/src/async/deadline.ts";
 import type { RpcError, UpstreamError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Question } from "../../../core/src/mcp/types.ts";

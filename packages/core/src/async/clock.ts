@@ -113,3 +113,45 @@ function wait<T>(promise: Promise<T> | undefined, limits: WaitLimits): Promise<T
     if (ms !== undefined) stopTimer = clock.timer(ms, () => end(() => resolve(timedOut)));
   });
 }
+
+/** The CPU time of this process so far. */
+export function cpuTime(): NodeJS.CpuUsage {
+  return process.cpuUsage();
+}
+
+/**
+ * Milliseconds of CPU time since an earlier reading. Where others have the processor none passes, unlike on a clock. That of all threads of
+ * the process counts, so it is never less than what this one took.
+ */
+export function cpuMsSince(earlier: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(earlier);
+  return (user + system) / 1000;
+}
+
+/** Longest slice of work. Then other work has its turn. */
+const sliceMs = 0.25;
+
+/** The first 100 slices (25 ms) follow each other at once, so most lists are read soon. Before each later slice there is a pause. */
+const promptSlices = 100;
+const pauseMs = 2;
+
+/**
+ * Cuts long work into slices. Call the function before each step: it gives a promise to await where other work is to have its
+ * turn. Very long work takes one part in ten of the time, so that calls beside it are hardly slower.
+ */
+export function createSlices(): () => Promise<void> | undefined {
+  let slices = 0;
+  let endsAt = performance.now() + sliceMs;
+  return () => {
+    if (performance.now() <= endsAt) return undefined;
+    slices++;
+    return new Promise((resolve) => {
+      const goOn = (): void => {
+        endsAt = performance.now() + sliceMs;
+        resolve();
+      };
+      if (slices > promptSlices) setTimeout(goOn, pauseMs);
+      else setImmediate(goOn);
+    });
+  };
+}

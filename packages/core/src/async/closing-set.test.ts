@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { ClosingSet } from "./closing-set.ts";
-import { createDeferred } from "./deferred.ts";
+import { ClosingSet } from "./collections.ts";
+import { createDeferred } from "./queue.ts";
 
 function createThing(
   name: string,

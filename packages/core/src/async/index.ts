@@ -1,16 +1,25 @@
 export { andThen, type Awaitable, ending, isPromise, recover, settled, tryThen } from "./awaitable.ts";
-export { type Backoff, createBackoff } from "./backoff.ts";
-export { type Cancellation, fromSignal } from "./cancellation.ts";
-export { awakeTimer, type Clock, dateOf, sleep, systemClock, timedOut, waitFor } from "./clock.ts";
-export { ClosingSet } from "./closing-set.ts";
-export { cpuMsSince, cpuTime } from "./cpu-time.ts";
-export { Deadline, Deadlines, type TimeLimits } from "./deadline.ts";
-export { createDeferred, type Deferred } from "./deferred.ts";
-export { LazyAbort } from "./lazy-abort.ts";
-export { LeakyBucket, LeakyBuckets } from "./leaky-bucket.ts";
-export { Numbered } from "./numbered.ts";
-export { BoundedQueue } from "./queue.ts";
-export { Repeats } from "./repeats.ts";
+export { type Backoff, createBackoff, LeakyBucket, LeakyBuckets, Repeats } from "./pacing.ts";
+export {
+  type Cancellation,
+  fromSignal,
+  Deadline,
+  Deadlines,
+  type TimeLimits,
+  LazyAbort,
+} from "./deadline.ts";
+export {
+  awakeTimer,
+  type Clock,
+  dateOf,
+  sleep,
+  systemClock,
+  timedOut,
+  waitFor,
+  cpuMsSince,
+  cpuTime,
+  createSlices,
+} from "./clock.ts";
+export { ClosingSet, Numbered, setNewest } from "./collections.ts";
+export { createDeferred, type Deferred, BoundedQueue } from "./queue.ts";
 export { type CallerLimits, Quota } from "./quota.ts";
-export { setNewest } from "./set-newest.ts";
-export { createSlices } from "./slices.ts";

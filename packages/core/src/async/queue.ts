@@ -1,5 +1,3 @@
-import { createDeferred, type Deferred } from "./deferred.ts";
-
 /**
  * A queue between one producer and one consumer. `push` resolves when there is room for more, so a producer that waits
  * for it never fills memory; one that does not is refused at twice the limit.
@@ -59,4 +57,22 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
       await this.#arrival.promise;
     }
   }
+}
+
+/** A promise together with the functions that settle it. */
+export interface Deferred<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** `Promise.withResolvers`, which Node 20 lacks. */
+export function createDeferred<T>(): Deferred<T> {
+  let resolve!: (value: T) => void;
+  let reject!: (reason: unknown) => void;
+  const promise = new Promise<T>((onResolve, onReject) => {
+    resolve = onResolve;
+    reject = onReject;
+  });
+  return { promise, resolve, reject };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Deferred, createDeferred } from "../async/deferred.ts";
+import { type Deferred, createDeferred } from "../async/queue.ts";
 import { RawJson } from "../json/raw.ts";
 import { createAnnouncer } from "./serve-channel.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { createDeferred } from "../async/deferred.ts";
-import { LazyAbort } from "../async/lazy-abort.ts";
+import { LazyAbort } from "../async/deadline.ts";
+import { createDeferred } from "../async/queue.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Channel, Incoming } from "../rpc/channel.ts";
 import { parseMessage } from "../rpc/parse.ts";

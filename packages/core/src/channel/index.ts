@@ -1,8 +1,6 @@
 export { costOf, createChannelLink, kibibyteMs, patienceMs } from "./channel-link.ts";
 export { isLoopback } from "./loopback.ts";
 export { connectInMemory, createMemoryPair } from "./memory.ts";
-export { Pacer } from "./pacer.ts";
-export { Pieces } from "./pieces.ts";
+export { Pacer, Pieces, TextTail } from "./line-reader.ts";
 export { givenUp, serveChannel, serveOptionKeys, type ServeOptions } from "./serve-channel.ts";
 export { createStreamChannel, type LineLimits, type StreamChannelOptions } from "./stream-channel.ts";
-export { TextTail } from "./text-tail.ts";

@@ -1,11 +1,9 @@
 import { Buffer } from "node:buffer";
 import type { Readable } from "node:stream";
-import type { Clock } from "../async/index.ts";
+import { type Clock, LeakyBucket } from "../async/index.ts";
 import { ClosedError } from "../errors/index.ts";
 import { Pieced, minPiecedBytes } from "../json/index.ts";
 import { maxHeadBytes, maxTailBytes, type Incoming } from "../rpc/index.ts";
-import { Pacer } from "./pacer.ts";
-import { Pieces } from "./pieces.ts";
 
 /** The result of `next` of a reader of messages. */
 export type Received = IteratorResult<readonly Incoming[], undefined>;
@@ -310,4 +308,121 @@ function isBlank(line: Uint8Array): boolean {
 
 function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x09 || byte === carriageReturn;
+}
+
+/** Pieces smaller than this are gathered in blocks. */
+const minPieceBytes = 16 * 1024;
+
+const maxBlockBytes = 64 * 1024;
+
+/** Bytes that come bit by bit and are wanted as one. */
+export class Pieces {
+  length = 0;
+  readonly #pieces: Uint8Array[] = [];
+  /** Where small pieces go, so that pieces as small as a byte do not add up to many objects. */
+  #block: Uint8Array | undefined;
+  #used = 0;
+
+  append(piece: Uint8Array): void {
+    if (piece.length === 0) return;
+    this.length += piece.length;
+    if (this.#block === undefined || piece.length > this.#block.length - this.#used) {
+      this.#closeBlock();
+      // A small part of a chunk would keep all of it in memory.
+      if (piece.length >= minPieceBytes && piece.length >= piece.buffer.byteLength / 2) {
+        this.#pieces.push(piece);
+        return;
+      }
+      const room = Math.min(2 * this.length, maxBlockBytes);
+      this.#block = Buffer.allocUnsafeSlow(Math.max(room, piece.length));
+    }
+    this.#block.set(piece, this.#used);
+    this.#used += piece.length;
+  }
+
+  /** What came so far, in a few pieces. */
+  get all(): readonly Uint8Array[] {
+    this.#closeBlock();
+    return this.#pieces;
+  }
+
+  join(): Uint8Array {
+    this.#closeBlock();
+    const [only] = this.#pieces;
+    return this.#pieces.length === 1 && only !== undefined ? only : Buffer.concat(this.#pieces, this.length);
+  }
+
+  #closeBlock(): void {
+    if (this.#block !== undefined) this.#pieces.push(this.#block.subarray(0, this.#used));
+    this.#block = undefined;
+    this.#used = 0;
+  }
+}
+
+interface PacerOptions {
+  /** How much may come at once. */
+  readonly burstBytes: number;
+  readonly bytesPerSecond: number;
+  readonly clock: Clock;
+  readonly pause: () => void;
+  readonly resume: () => void;
+}
+
+/** Lets a stream come as it likes up to an amount, and beyond that no faster than a rate: a sender that floods has to wait. */
+export class Pacer {
+  readonly #options: PacerOptions;
+  readonly #bucket: LeakyBucket;
+  #stopTimer: (() => void) | undefined;
+  #isFree = false;
+
+  constructor(options: PacerOptions) {
+    const { burstBytes, bytesPerSecond, clock } = options;
+    this.#options = options;
+    this.#bucket = new LeakyBucket(clock, (burstBytes / bytesPerSecond) * 1000);
+  }
+
+  /** Whether the stream has to wait. */
+  get isPausing(): boolean {
+    return this.#stopTimer !== undefined;
+  }
+
+  /** So much came. */
+  charge(bytes: number): void {
+    const { bytesPerSecond, clock, pause } = this.#options;
+    const waitMs = this.#bucket.charge((bytes / bytesPerSecond) * 1000);
+    if (waitMs === 0 || this.#isFree || this.isPausing) return;
+    pause();
+    this.#stopTimer = clock.timer(waitMs, () => this.#goOn());
+  }
+
+  /** Lets everything through from now on: the sender has gone, and the rest is finite. */
+  free(): void {
+    this.#isFree = true;
+    if (this.isPausing) this.#goOn();
+  }
+
+  #goOn(): void {
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+    this.#options.resume();
+  }
+}
+
+/** The end of a stream of text: as much as fits, whatever came before. */
+export class TextTail {
+  readonly #maxBytes: number;
+  #bytes: Buffer = Buffer.alloc(0);
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  push(chunk: Uint8Array): void {
+    const joined = Buffer.concat([this.#bytes, chunk]);
+    this.#bytes = joined.length > this.#maxBytes ? Buffer.from(joined.subarray(-this.#maxBytes)) : joined;
+  }
+
+  get text(): string {
+    return this.#bytes.toString("utf8");
+  }
 }

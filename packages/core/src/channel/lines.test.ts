@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { findBrokenAnswer } from "../rpc/broken-answer.ts";
+import { findBrokenAnswer } from "../rpc/parse.ts";
 import { type InputLine, LineSplitter } from "./line-reader.ts";
 
 const limit = 1024;

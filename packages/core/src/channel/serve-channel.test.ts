@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createRawWire, type RawWire } from "../../../../test/support/raw-wire.ts";
 import { createVirtualClock, type VirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { createDeferred } from "../async/deferred.ts";
+import { createDeferred } from "../async/queue.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Server } from "../mcp/server.ts";
 import { serveChannel } from "./serve-channel.ts";

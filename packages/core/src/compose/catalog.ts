@@ -8,9 +8,11 @@ import {
   type Merged,
   type ReservedFor,
   type UriNames,
+  areSame,
+  toAppMeta,
+  UriNaming,
 } from "./claims.ts";
 import type { ListPart, MemberLists, Member } from "./member.ts";
-import { isSame, toAppMeta, UriNaming } from "./uri-names.ts";
 import { createView, type Policy, type Snapshot, type View } from "./view.ts";
 
 interface CatalogOptions {
@@ -139,7 +141,7 @@ class Edition {
     const listed = sources.flatMap(({ member, lists }) => [member.name, member.names, lists[part]]);
     const parts = [reservedFor, uris, ...listed];
     const known = [this, ...this.#general].flatMap((edition) => edition.#known.get(part) ?? []);
-    const same = known.find((each) => isSame(each.parts, parts));
+    const same = known.find((each) => areSame(each.parts, parts));
     if (same !== undefined) return same.merged as Merged<MemberLists[Part][number]>;
     const before = this.#basis.areSettled ? this.#owners.get(part) : undefined;
     const agreed = this.#general.flatMap((edition) => [...(edition.#owners.get(part) ?? [])]);

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { callTool, listTools } from "../../../../test/support/use-provider.ts";
 import { createRegistry, type Registry } from "../../../server/src/registry/registry.ts";
-import { createDeferred } from "../async/deferred.ts";
+import { createDeferred } from "../async/queue.ts";
 import { NotFoundError, RpcError } from "../errors/index.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Tool } from "../mcp/types.ts";

@@ -1,6 +1,6 @@
 export { anyone, Catalog } from "./catalog.ts";
 export { type Collision, describeCollision, type ReservedFor, type UriNames } from "./claims.ts";
-export { compose } from "./compose.ts";
+export { compose, createPolledLists } from "./compose.ts";
 export { createComposition } from "./composition.ts";
 export type { Member, MemberLists, MemberNames } from "./member.ts";
 export {
@@ -13,5 +13,4 @@ export {
   toGroupName,
   unqualified,
 } from "./namespace.ts";
-export { createPolledLists } from "./polled-lists.ts";
 export { allowAll, type Policy, type View } from "./view.ts";

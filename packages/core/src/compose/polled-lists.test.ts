@@ -4,7 +4,7 @@ import type { Tool } from "../mcp/types.ts";
 import { type CallContext, createCallContext } from "../provider/context.ts";
 import { Listing } from "../provider/listing.ts";
 import type { Provider } from "../provider/provider.ts";
-import { createPolledLists } from "./polled-lists.ts";
+import { createPolledLists } from "./compose.ts";
 
 const by = (caller: string): CallContext => createCallContext({ caller });
 const context = createCallContext();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { callerNamed, createCatalogOf, createSource, toTools } from "../../../../test/support/fake-source.ts";
-import { createGlobs } from "../../../server/src/middleware/glob.ts";
+import { createGlobs } from "../../../server/src/middleware/allow-list.ts";
 import { createView, type View } from "./view.ts";
 
 const catalog = createCatalogOf([

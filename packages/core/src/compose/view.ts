@@ -13,8 +13,7 @@ import {
   withMembers,
 } from "../mcp/index.ts";
 import { spellingsOf } from "../provider/index.ts";
-import type { Claim, Collision, Owner, UriNames } from "./claims.ts";
-import { isSkill, isView } from "./uri-names.ts";
+import { type Claim, type Collision, type Owner, type UriNames, isSkill, isView } from "./claims.ts";
 
 /** Everything there is for callers of one kind, at one moment. */
 export interface Snapshot {

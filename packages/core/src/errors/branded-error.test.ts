@@ -11,7 +11,7 @@ async function copyOf(path: string): Promise<Record<string, unknown>> {
 
 type Thrower = new (...args: readonly unknown[]) => Error & { readonly code: string };
 
-const files = ["./wire-errors.ts", "./request-errors.ts", "./definition-errors.ts", "./setup-errors.ts"];
+const files = ["./wire-errors.ts", "./request-errors.ts", "./setup-errors.ts"];
 
 /** What makes an error of a class whose first argument is not simply a text. */
 const argumentsOf: { readonly [name: string]: readonly unknown[] } = {

@@ -8,7 +8,13 @@ export {
   SealError,
   SkillError,
   UriTemplateError,
-} from "./definition-errors.ts";
+  AuditError,
+  BindError,
+  ConfigError,
+  type ConfigIssue,
+  StoreError,
+  TlsError,
+} from "./setup-errors.ts";
 export { type FailureCode, failureCodeOf, systemCodeOf } from "./failure-code.ts";
 export {
   AbortedError,
@@ -24,14 +30,6 @@ export {
   type UpstreamReason,
   ValidationError,
 } from "./request-errors.ts";
-export {
-  AuditError,
-  BindError,
-  ConfigError,
-  type ConfigIssue,
-  StoreError,
-  TlsError,
-} from "./setup-errors.ts";
 export {
   type Missing,
   NotFoundError,

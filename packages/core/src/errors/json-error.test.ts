@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { JsonError } from "./definition-errors.ts";
+import { JsonError } from "./setup-errors.ts";
 
 test("a JsonError keeps its facts as fields and puts them into the message", () => {
   const error = new JsonError("json.trailing", 17, "Expected the end of the JSON text, found ‘x’");

@@ -1,5 +1,6 @@
 import { BrandedError } from "./branded-error.ts";
-import type { storeError } from "./table.ts";
+import type { storeError, schemaError, sealError, skillError, uriTemplateError } from "./table.ts";
+import { jsonError } from "./wire-rows.ts";
 
 const full = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
@@ -98,5 +99,117 @@ export class TlsError extends BrandedError {
         cause,
       },
     );
+  }
+}
+
+/** Every way a JSON text can be refused. Stable: callers and documents may rely on the strings. */
+export type JsonErrorCode = keyof typeof jsonError.codes;
+
+/**
+ * A JSON text that was refused: `code` says which rule it broke, `offset` at which byte.
+ *
+ * @example
+ * try { scan(bytes, shape) } catch (error) {
+ *   if (error instanceof JsonError && error.code === 'json.depth') reply(413)
+ * }
+ */
+export class JsonError extends BrandedError {
+  protected static override readonly brand = "JsonError";
+
+  override readonly name = "JsonError";
+  readonly code: JsonErrorCode;
+  /** Byte offset of the fault, from the start of the refused bytes. */
+  readonly offset: number;
+  /**
+   * The finished scan index, when the text is well-formed JSON and only its keys were refused. It lets
+   * a reply carry the request's `id`. A key that occurred twice is absent from it: no occurrence of an
+   * ambiguous key can be believed.
+   */
+  readonly index: readonly number[] | undefined;
+
+  /** `problem` says what was wrong and with which value, without a full stop. */
+  constructor(code: JsonErrorCode, offset: number, problem: string, index?: readonly number[]) {
+    super(`${problem} (byte ${offset}). ${jsonError.codes[code].advice}`);
+    this.code = code;
+    this.offset = offset;
+    this.index = index;
+  }
+}
+
+/** The stable name of a fault in a schema. */
+type SchemaErrorCode = keyof typeof schemaError.codes;
+
+/** The facts behind a {@link SchemaError}, where they apply. */
+interface SchemaErrorFacts {
+  /** Where in the schema, as a JSON pointer. */
+  readonly path?: string;
+  /** The limit that was passed. */
+  readonly limit?: number;
+  readonly cause?: unknown;
+}
+
+/** A schema that cannot be used. About the schema itself: a value that does not fit one is not an error but an issue. */
+export class SchemaError extends BrandedError {
+  protected static override readonly brand = "SchemaError";
+
+  override readonly name = "SchemaError";
+  readonly code: SchemaErrorCode;
+  readonly path: string | undefined;
+  readonly limit: number | undefined;
+
+  constructor(code: SchemaErrorCode, message: string, facts: SchemaErrorFacts = {}) {
+    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
+    this.code = code;
+    this.path = facts.path;
+    this.limit = facts.limit;
+  }
+}
+
+/** State that cannot be sealed, or a seal that would not be safe. A token that does not open is not an error. */
+export class SealError extends BrandedError {
+  protected static override readonly brand = "SealError";
+
+  override readonly name = "SealError";
+  readonly code: keyof typeof sealError.codes;
+
+  constructor(code: SealError["code"], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** The stable name of a fault in a skill. */
+type SkillErrorCode = keyof typeof skillError.codes;
+
+/** A skill that cannot be served, or must not be used. */
+export class SkillError extends BrandedError {
+  protected static override readonly brand = "SkillError";
+
+  override readonly name = "SkillError";
+  readonly code: SkillErrorCode;
+  /** The skill or the file: a URI, or a path while a folder is read. */
+  readonly subject: string;
+
+  constructor(code: SkillErrorCode, subject: string, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.subject = subject;
+  }
+}
+
+/** A URI template that cannot be used, or that a value cannot be put into. */
+export class UriTemplateError extends BrandedError {
+  protected static override readonly brand = "UriTemplateError";
+
+  override readonly name = "UriTemplateError";
+  readonly code: keyof typeof uriTemplateError.codes;
+  /** The template, cut short. */
+  readonly template: string;
+
+  constructor(code: UriTemplateError["code"], template: string, message: string, options?: ErrorOptions) {
+    const shown = template.length > 100 ? `${template.slice(0, 99)}…` : template;
+    super(`URI template ${JSON.stringify(shown)}: ${message}.`, options);
+    this.code = code;
+    this.template = shown;
   }
 }

@@ -1,3 +1,13 @@
 export { maxListMs } from "./compile-fault.ts";
-export { assertDefinition, type Fit, fitPrompt, fitResource, fitTemplate, fitTool } from "./fit-listed.ts";
-export { describeNotes, type ListFault, type ListPart, toListFault } from "./list-fault.ts";
+export {
+  assertDefinition,
+  type Fit,
+  fitPrompt,
+  fitResource,
+  fitTemplate,
+  fitTool,
+  describeNotes,
+  type ListFault,
+  type ListPart,
+  toListFault,
+} from "./fit-listed.ts";

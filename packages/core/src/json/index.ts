@@ -1,12 +1,9 @@
 export { forEachMember } from "./checked.ts";
-export { joinJson, joinMembers, prependMembers } from "./join.ts";
+export { joinJson, joinMembers, prependMembers, editMembers, withoutMembers } from "./splice.ts";
 export { decodeKey } from "./keys.ts";
-export { toOneLine } from "./one-line.ts";
+export { toOneLine, rewriteStrings, rewriteTexts } from "./rewrite.ts";
 export { inScratch, maxScratchBytes, minPiecedBytes, Pieced } from "./pieced.ts";
 export { RawJson, type WrittenJson } from "./raw.ts";
-export { rewriteStrings } from "./rewrite-strings.ts";
-export { rewriteTexts } from "./rewrite-texts.ts";
 export { type Index, scan, scanElements, type ScanLimits } from "./scan.ts";
 export { defineShape, lenient, type Shape, type ShapeTree } from "./shape.ts";
-export { editMembers, withoutMembers } from "./splice.ts";
 export { parseText, toJsonValue } from "./value.ts";

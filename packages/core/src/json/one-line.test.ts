@@ -2,8 +2,8 @@ import { Buffer } from "node:buffer";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { jsonText } from "../../../../test/support/arbitrary-json.ts";
-import { toOneLine } from "./one-line.ts";
 import { RawJson } from "./raw.ts";
+import { toOneLine } from "./rewrite.ts";
 
 test("an element on a line of its own does not become a line of its own", () => {
   const text = '{"arguments":[\n{"jsonrpc":"2.0","id":1,"method":"tools/call"}\r\n]}';

@@ -3,12 +3,11 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { jsonText } from "../../../../test/support/arbitrary-json.ts";
 import { runs } from "../../../../test/support/runs.ts";
-import { prependMembers } from "./join.ts";
 import { inScratch, maxScratchBytes, Pieced } from "./pieced.ts";
 import { RawJson } from "./raw.ts";
 import { scan } from "./scan.ts";
 import { defineShape, lenient } from "./shape.ts";
-import { withoutMembers } from "./splice.ts";
+import { prependMembers, withoutMembers } from "./splice.ts";
 
 const SHAPE = defineShape({ id: true, result: lenient({ a: true, b: true, c: true }) });
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { growthOf } from "../../../../test/support/growth.ts";
-import { rewriteTexts } from "./rewrite-texts.ts";
+import { rewriteTexts } from "./rewrite.ts";
 
 /** Masks single texts, as a redaction does. */
 const mask =

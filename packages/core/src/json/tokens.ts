@@ -3,7 +3,7 @@
  * byte, checks the whole token and returns the position after it, or throws a JsonError. Reading past
  * the end gives `undefined`, which equals no byte and so fails every check.
  */
-import { syntaxError } from "./refuse.ts";
+import { syntaxError } from "./keys.ts";
 
 /**
  * The position of the first byte at or after `at` that is not white space (RFC 8259 §2). Most JSON has

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { RawJson } from "../json/raw.ts";
 import { parseMessage } from "../rpc/parse.ts";
 import { type Envelope, metaOf, parseEnvelope } from "./era.ts";
-import { messageShape } from "./shape.ts";
+import { messageShape } from "./methods.ts";
 
 // A cached envelope is the same object, so identity counts the hits.
 

@@ -1,8 +1,8 @@
 import { RpcError } from "../errors/index.ts";
 import type { RawJson } from "../json/index.ts";
 import type { Batch, Notification, Request } from "../rpc/index.ts";
-import { metaKeys } from "./meta.ts";
 import { assertMirrored, type HeaderLookup, mismatch } from "./mirrored-headers.ts";
+import { metaKeys } from "./params.ts";
 import { isLegacyRevision, isModernRevision, type ModernRevision, modernRevisions } from "./revision.ts";
 import type { Session } from "./session.ts";
 import {

@@ -10,7 +10,16 @@ export {
   type Visibility,
   withViewUri,
 } from "./app.ts";
-export type { Caller } from "./caller.ts";
+export {
+  type Caller,
+  type Announce,
+  createSession,
+  type Handshake,
+  parseInitialize,
+  type Session,
+  sessionHeader,
+  toInitializeResult,
+} from "./session.ts";
 export { definitionOf, fromDefinition, ownerOf, setOwner, withMembers, withName } from "./definition.ts";
 export {
   decideEra,
@@ -33,9 +42,18 @@ export {
   withoutTasks,
   withTasks,
 } from "./extension.ts";
-export { readFrontMatter } from "./front-matter.ts";
+export {
+  readFrontMatter,
+  childrenOf,
+  type FrontMatter,
+  maxSkillBytes,
+  maxSkillFiles,
+  parseSkill,
+  type Skill,
+  skillFolderOf,
+} from "./skill.ts";
 export type { Link, LinkEvents, LinkMode, LinkRequest, StartProgress } from "./link.ts";
-export { callerKey, carriedMeta, metaKeys } from "./meta.ts";
+export { callerKey, carriedMeta, metaKeys, objectParam, stringParam, stringsParam } from "./params.ts";
 export {
   assertParamHeaders,
   encodeHeaderValue,
@@ -54,9 +72,19 @@ export {
   methods,
   type Part,
   parts,
+  messageShape,
 } from "./methods.ts";
-export type { Observation, SentObservation } from "./observation.ts";
-export { objectParam, stringParam, stringsParam } from "./params.ts";
+export {
+  type Observation,
+  type SentObservation,
+  cardType,
+  isCardName,
+  type ServerCard,
+  toCardPages,
+  type Observer,
+  type Server,
+  type WireContext,
+} from "./server.ts";
 export {
   hasObjectRoot,
   projectListed,
@@ -111,29 +139,11 @@ export {
   toRelayable,
 } from "./revision.ts";
 export { createSeal, type Seal, type Unsealed } from "./seal.ts";
-export { cardType, isCardName, type ServerCard, toCardPages } from "./server-card.ts";
-export type { Observer, Server, WireContext } from "./server.ts";
 export {
-  type Announce,
-  createSession,
-  type Handshake,
-  parseInitialize,
-  type Session,
-  sessionHeader,
-  toInitializeResult,
-} from "./session.ts";
-export { messageShape } from "./shape.ts";
-export {
-  childrenOf,
-  type FrontMatter,
-  maxSkillBytes,
-  maxSkillFiles,
-  parseSkill,
-  type Skill,
-  skillFolderOf,
-} from "./skill.ts";
-export { type Group, type GroupContents, type GroupedPart, isGroupName } from "./group.ts";
-export {
+  type Group,
+  type GroupContents,
+  type GroupedPart,
+  isGroupName,
   type Question,
   type AudioContent,
   type CacheHints,

@@ -1,7 +1,9 @@
+import type { Shape } from "../json/index.ts";
+import { defineMessageShape } from "../rpc/index.ts";
 import { extensionIds } from "./extension.ts";
-import type { Group } from "./group.ts";
+import { metaKeys } from "./params.ts";
 import type { Skill } from "./skill.ts";
-import type { Prompt, Resource, ResourceTemplate, Tool } from "./types.ts";
+import type { Group, Prompt, Resource, ResourceTemplate, Tool } from "./types.ts";
 
 /** What is listed, by list. A new list of the protocol is a new line here and a row in {@link methods}. */
 export interface Items {
@@ -218,3 +220,33 @@ export function keyOf(item: Items[Part]): string {
   if ("uriTemplate" in item) return item.uriTemplate;
   return "uri" in item ? item.uri : item.name;
 }
+
+/**
+ * The members the protocol gives a meaning to, found in the one scan of a message. A second spelling of any of them in
+ * `params` is refused: the request that is carried out must be the one that was authorised (CVE-2026-27896, GHSA-4gph-2hhr-5mwg).
+ */
+export const messageShape: Shape = defineMessageShape(
+  {
+    name: true,
+    uri: true,
+    taskId: true,
+    arguments: true,
+    ref: { type: true, name: true, uri: true },
+    cursor: true,
+    requestState: true,
+    inputResponses: true,
+    task: true,
+    requestId: true,
+    progressToken: true,
+    idempotencyKey: true,
+    _meta: {
+      progressToken: true,
+      [metaKeys.protocolVersion]: true,
+      [metaKeys.clientCapabilities]: true,
+      [metaKeys.clientInfo]: true,
+      [metaKeys.logLevel]: true,
+      [metaKeys.idempotencyKey]: true,
+    },
+  },
+  { resultType: true, _meta: true, ttlMs: true, cacheScope: true, structuredContent: true, isError: true },
+);

@@ -1,5 +1,5 @@
 import { RpcError } from "../errors/index.ts";
-import { parseText, type RawJson } from "../json/index.ts";
+import { parseText, RawJson, forEachMember, decodeKey, toOneLine } from "../json/index.ts";
 
 /** A string among the params. Throws `-32602` naming it when it is missing or something else. */
 export function stringParam(params: RawJson | undefined, key: string): string {
@@ -23,4 +23,51 @@ export function stringsParam(params: RawJson | undefined, key: string): { readon
   if (wrong !== undefined)
     throw new RpcError("rpc.invalid_params", `Invalid params: ${key}.${wrong[0]} must be a string`);
   return value as { readonly [name: string]: string };
+}
+
+/** The `_meta` keys of the protocol itself. */
+export const metaKeys = {
+  protocolVersion: "io.modelcontextprotocol/protocolVersion",
+  clientCapabilities: "io.modelcontextprotocol/clientCapabilities",
+  clientInfo: "io.modelcontextprotocol/clientInfo",
+  logLevel: "io.modelcontextprotocol/logLevel",
+  serverInfo: "io.modelcontextprotocol/serverInfo",
+  subscriptionId: "io.modelcontextprotocol/subscriptionId",
+  idempotencyKey: "io.modelcontextprotocol/idempotencyKey",
+} as const;
+
+/** The member by which one replica of a gateway tells another who the caller of a request is. */
+export const callerKey = "junctor/caller";
+
+/** What `_meta` says about this hop only: the protocol's own members. */
+const ownPrefix = "io.modelcontextprotocol/";
+
+/**
+ * The members of a request's `_meta` that are passed on to the next server, such as trace context: JSON text without braces, as it
+ * was spelled. The protocol's own members hold for one hop only; the next hop gets its own. A `traceparent` that is given takes the place
+ * of the one that came.
+ */
+export function carriedMeta(meta: RawJson | undefined, traceparent?: string): string | undefined {
+  const trace = traceparent === undefined ? undefined : `"traceparent":${JSON.stringify(traceparent)}`;
+  if (meta === undefined || meta.kind !== "object") return trace;
+  const { bytes } = meta;
+  let carried: Map<string, RawJson> | undefined;
+  forEachMember(bytes, 0, (keyStart, keyEnd, start, end) => {
+    if (isOwn(bytes, keyStart + 1, keyEnd - 1)) return;
+    const key = decodeKey(bytes, keyStart, keyEnd);
+    if (key === "progressToken" || key === callerKey || key.startsWith(ownPrefix)) return;
+    if (key === "traceparent" && trace !== undefined) return;
+    carried ??= new Map();
+    carried.set(key, RawJson.fromChecked(bytes.subarray(start, end)));
+  });
+  if (carried === undefined) return trace;
+  const members = Array.from(carried, ([key, value]) => `${JSON.stringify(key)}:${toOneLine(value).text}`);
+  return (trace === undefined ? members : [trace, ...members]).join(",");
+}
+
+/** Whether the key at [start, end) is spelled with the prefix as it is, which nearly all are. */
+function isOwn(bytes: Uint8Array, start: number, end: number): boolean {
+  if (end - start < ownPrefix.length) return false;
+  for (let i = 0; i < ownPrefix.length; i++) if (bytes[start + i] !== ownPrefix.charCodeAt(i)) return false;
+  return true;
 }

@@ -1,10 +1,10 @@
 import type { Awaitable, Cancellation } from "../async/index.ts";
+import type { RpcError } from "../errors/index.ts";
 import type { RawJson } from "../json/index.ts";
+import { packageVersion } from "../options/index.ts";
 import type { PeerContext, Request } from "../rpc/index.ts";
-import type { Caller } from "./caller.ts";
 import type { Era, HeaderLookup } from "./era.ts";
-import type { Observation } from "./observation.ts";
-import type { Announce, Handshake, Session } from "./session.ts";
+import type { Caller, Announce, Handshake, Session } from "./session.ts";
 
 /** Everything a transport knows about one request. */
 export interface WireContext extends PeerContext {
@@ -56,4 +56,77 @@ export interface Server {
 export interface Observer {
   /** A request came in. Undefined for a request that is not observed. */
   began(request: Request, wire: WireContext): Observation | undefined;
+}
+
+/** One request, from the moment it came in until it is answered. No member throws. */
+export interface Observation {
+  /** The id of the call in the admin API and in logs, the same for all its rounds. */
+  readonly id: string;
+  /** The `traceparent` to send to the server in place of the caller's; undefined to pass the caller's on. */
+  readonly traceparent: string | undefined;
+  /** The request is for a thing of this server, which has its own name for it; `name` is the one that the caller used. */
+  found(server: string, ownName: string, name: string): void;
+  /** The request goes to the server it is for; `era` is the one that server is spoken to in. */
+  sent(era: "modern" | "legacy" | undefined): SentObservation;
+  /** The server asked the caller so many questions. */
+  asked(questions: number): void;
+  /** A legacy caller answered a question in the middle of its call. */
+  answered(): void;
+  /** Data to give to `resumed` of the next round. It travels inside the sealed state. */
+  carried(): unknown;
+  /** The request is a further round of an earlier one. */
+  resumed(carried: unknown): void;
+  /** How the work for the request ended, before the answer is written: with a result of this kind, or by an error. */
+  outcome(kind: "complete" | "input_required" | "task", result: RawJson): void;
+  failed(error: unknown): void;
+  /** The request is answered. */
+  ended(result: RawJson | undefined, error?: RpcError): void;
+}
+
+/** One request to a server behind the gateway. */
+export interface SentObservation {
+  ended(result: RawJson | undefined, error?: unknown): void;
+}
+
+/** What a server says of itself to everyone, before anyone connects. SEP-2127 is a draft: addresses and form may change. */
+export interface ServerCard {
+  /** In reverse order of a domain, such as `com.example/gateway`. */
+  readonly name: string;
+  readonly title?: string;
+  readonly description: string;
+  /** That of Junctor when left out. */
+  readonly version?: string;
+}
+
+export const cardType = "application/mcp-server-card+json";
+const schema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json";
+
+/** Whether a text can name a server in its card: a domain in reverse order, a slash and a name. */
+export function isCardName(name: string): boolean {
+  return namePattern.test(name);
+}
+
+const namePattern = /^([a-z0-9-]+(?:\.[a-z0-9-]+)+)\/([\w.-]+)$/i;
+
+/** The card of a server and a catalog with it alone. They name no tools, no extensions and no servers behind a gateway. */
+export function toCardPages(
+  { name, title, description, version = packageVersion }: ServerCard,
+  url: string,
+  supportedProtocolVersions: readonly string[],
+): { readonly card: object; readonly catalog: object } {
+  const [, domain, short] = namePattern.exec(name) ?? [];
+  if (domain === undefined || typeof description !== "string")
+    throw new TypeError('serverCard: write { name: "com.example/gateway", description: "…" }');
+  const card = {
+    $schema: schema,
+    name,
+    version,
+    ...(title === undefined ? {} : { title }),
+    description,
+    remotes: [{ type: "streamable-http", url, supportedProtocolVersions }],
+    _meta: { "dev.junctor/draft": "SEP-2127" },
+  };
+  const identifier = `urn:air:${domain.split(".").toReversed().join(".")}:mcp:${short}`;
+  const entry = { identifier, type: cardType, url: `${url.replace(/\/$/, "")}/server-card` };
+  return { card, catalog: { specVersion: "1.0", entries: [entry] } };
 }

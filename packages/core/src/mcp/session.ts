@@ -1,6 +1,5 @@
 import { RpcError } from "../errors/index.ts";
 import { RawJson } from "../json/index.ts";
-import type { Caller } from "./caller.ts";
 import { projectImplementation } from "./projection.ts";
 import { isLegacyRevision, type LegacyRevision, newestLegacyRevision } from "./revision.ts";
 import {
@@ -83,4 +82,23 @@ export function toInitializeResult(
 
 function invalid(text: string): RpcError {
   return new RpcError("rpc.invalid_params", `Invalid params: ${text}`);
+}
+
+/**
+ * A caller that a transport knows. Everything beyond the name comes from a token or certificate that was checked; callers with
+ * a key have a name only.
+ */
+export interface Caller {
+  /** Unique among all callers: `ISSUER:SUBJECT` for one that came with a token. Sessions, limits and records go by it. */
+  readonly name: string;
+  /** The URL of the issuer that vouches for the caller. */
+  readonly issuer?: string;
+  /** Who the caller is, in the words of the issuer. */
+  readonly subject?: string;
+  /** The OAuth client that acts for the caller. */
+  readonly clientId?: string;
+  readonly scopes?: readonly string[];
+  readonly groups?: readonly string[];
+  /** When the caller must prove anew who it is, in milliseconds since the epoch. Its streams end then. */
+  readonly expiresAt?: number;
 }

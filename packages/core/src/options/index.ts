@@ -1,4 +1,2 @@
-export { defined } from "./defined.ts";
-export { assertKnownKeys, keys, type KeysOf } from "./known-keys.ts";
-export { nearest, suggest } from "./nearest.ts";
+export { defined, assertKnownKeys, keys, type KeysOf, nearest, suggest } from "./known-keys.ts";
 export { packageVersion } from "./version.ts";

@@ -1,6 +1,14 @@
 export { type AnswerReader, inputRequired, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
-export { type Audit, type AuditOptions, type AuditRecord, type AuditSink, createAudit } from "./audit.ts";
-export { bounded, describeEnd, toTrace } from "./call-end.ts";
+export {
+  type Audit,
+  type AuditOptions,
+  type AuditRecord,
+  type AuditSink,
+  createAudit,
+  bounded,
+  describeEnd,
+  toTrace,
+} from "./audit.ts";
 export {
   type ChangeSource,
   createChanges,
@@ -33,7 +41,7 @@ export {
   toContext,
   withContext,
 } from "./context.ts";
-export type { ListedItem } from "./filters.ts";
+export { type ListedItem, foldCase, spellingsOf } from "./filters.ts";
 export {
   type CallChanges,
   type CallEnd,
@@ -43,7 +51,6 @@ export {
   withMiddleware,
 } from "./middleware.ts";
 export { withGroups } from "./groups.ts";
-export { emptyListing, Listing, mapListings } from "./listing.ts";
 export {
   type Completion,
   createCompletion,
@@ -74,5 +81,5 @@ export type {
   TaskOutcome,
   Wrapper,
 } from "./provider.ts";
-export { foldCase, spellingsOf } from "./uri-spellings.ts";
 export { type Names, renameAt, renameOutcome, withNames } from "./with-names.ts";
+export { emptyListing, Listing, mapListings } from "./listing.ts";

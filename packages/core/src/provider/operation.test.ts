@@ -6,8 +6,7 @@ import { runs } from "../../../../test/support/runs.ts";
 import { Pieced } from "../json/pieced.ts";
 import { RawJson } from "../json/raw.ts";
 import { scan } from "../json/scan.ts";
-import { methods } from "../mcp/methods.ts";
-import { messageShape } from "../mcp/shape.ts";
+import { methods, messageShape } from "../mcp/methods.ts";
 import { createCompletion, createOperation, readOperation, toParams } from "./operation.ts";
 import type { Operation, Round } from "./provider.ts";
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { growthOf } from "../../../../test/support/growth.ts";
-import { spellingsOf } from "./uri-spellings.ts";
+import { spellingsOf } from "./filters.ts";
 
 test.each([
   ["note://secret", ["note://secret"]],

@@ -1,6 +1,11 @@
 import type { RpcError } from "../errors/index.ts";
-import type { BrokenAnswer } from "./broken-answer.ts";
 import type { Message, RequestId } from "./message.ts";
+
+/** The traces of an answer in bytes that are no message. */
+export interface BrokenAnswer {
+  /** The request it is for, where that is known. */
+  readonly id: RequestId | undefined;
+}
 
 /** Input that is not a message. */
 export interface Invalid {

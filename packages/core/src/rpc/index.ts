@@ -1,6 +1,15 @@
-export { findBrokenAnswer, findIdAtEnd, maxHeadBytes, maxTailBytes } from "./broken-answer.ts";
+export {
+  findBrokenAnswer,
+  findIdAtEnd,
+  maxHeadBytes,
+  maxTailBytes,
+  defineMessageShape,
+  parseMessage,
+  parsePieced,
+  toId,
+} from "./parse.ts";
 export type { Batch, Channel, Incoming, Invalid } from "./channel.ts";
-export type { Handler, PeerContext } from "./inbound.ts";
+export { type Handler, type PeerContext, Outbound } from "./requests.ts";
 export {
   encodeMessage,
   type ErrorResponse,
@@ -12,6 +21,4 @@ export {
   toErrorBody,
   toRequestId,
 } from "./message.ts";
-export { Outbound } from "./outbound.ts";
-export { defineMessageShape, parseMessage, parsePieced, toId } from "./parse.ts";
 export { Peer } from "./peer.ts";

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { createDeferred } from "../async/deferred.ts";
+import { createDeferred } from "../async/queue.ts";
 import { ClosedError } from "../errors/index.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Channel, Incoming } from "./channel.ts";
-import type { Handler } from "./inbound.ts";
 import { toRequestId } from "./message.ts";
 import { Peer } from "./peer.ts";
+import type { Handler } from "./requests.ts";
 
 const ok = RawJson.fromText('"ok"');
 

@@ -4,7 +4,7 @@ import { growthOf } from "../../../../test/support/growth.ts";
 import { runs } from "../../../../test/support/runs.ts";
 import type { JsonError } from "../errors/index.ts";
 import { Pieced } from "../json/pieced.ts";
-import { messageShape } from "../mcp/shape.ts";
+import { messageShape } from "../mcp/methods.ts";
 import type { Batch, Invalid } from "./channel.ts";
 import { encodeMessage, type Message, type Request } from "./message.ts";
 import { parseMessage, parsePieced } from "./parse.ts";

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { createRawWire, type RawWire } from "../../../../test/support/raw-wire.ts";
-import { createDeferred, type Deferred } from "../async/deferred.ts";
+import { createDeferred, type Deferred } from "../async/queue.ts";
 import { ClosedError, RpcError } from "../errors/index.ts";
 import { RawJson } from "../json/raw.ts";
-import type { Handler, PeerContext } from "./inbound.ts";
 import { Peer, type PeerOptions } from "./peer.ts";
+import type { Handler, PeerContext } from "./requests.ts";
 
 const ok = RawJson.fromText('"ok"');
 

@@ -1,13 +1,19 @@
-import type { ErrorObject, ValidateFunction } from "ajv";
+import type { ErrorObject, ValidateFunction, Ajv, Options } from "ajv";
+import type { RegExpEngine, RegExpLike } from "ajv/dist/types/index.js";
 import { SchemaError } from "../errors/index.ts";
-import { toIssues } from "./ajv-issues.ts";
-import { type Dialect, dialectOf } from "./dialect.ts";
-import { type Engine, loadEngine, loadedEngine } from "./engine.ts";
-import { describeValue } from "./issue.ts";
-import { checkRefs, refError } from "./refs.ts";
-import { type Position, positionOf, surveySchema } from "./survey.ts";
+import { type Dialect, dialectOf, metaSchemas } from "./dialect.ts";
+import { type Position, positionOf, surveySchema, type Subschema } from "./survey.ts";
 import { ExhaustedError, toExhausted, withinTime } from "./time-box.ts";
-import type { Checked, JsonSchema, Schema, SchemaLimits } from "./types.ts";
+import {
+  describeValue,
+  clip,
+  type Issue,
+  maxIssues,
+  type Checked,
+  type JsonSchema,
+  type Schema,
+  type SchemaLimits,
+} from "./types.ts";
 
 /** What is known of a JSON Schema before it is compiled. */
 interface Inspected {
@@ -170,4 +176,234 @@ function isSmall(value: unknown): boolean {
     open.push(...members);
   }
   return true;
+}
+
+/** Says in our words which fault ajv found: the place, the expected value and the value that came. */
+function toIssues(errors: readonly ErrorObject[], value: unknown): readonly Issue[] {
+  const issues = new Map<string, Issue>();
+  for (const error of errors) {
+    const message = toMessage(error, value);
+    // The branches of an anyOf often say the same.
+    issues.set(`${error.instancePath}\n${message}`, { path: error.instancePath, message });
+    if (issues.size === maxIssues) break;
+  }
+  return [...issues.values()];
+}
+
+function toMessage(error: ErrorObject, root: unknown): string {
+  const params: Record<string, unknown> = error.params;
+  const text = error.message ?? `must satisfy "${error.keyword}"`;
+  switch (error.keyword) {
+    case "required":
+    case "dependentRequired":
+    case "dependencies":
+    case "false schema":
+      return text;
+    case "additionalProperties":
+      return `must not have property ${quote(params["additionalProperty"])}`;
+    case "unevaluatedProperties":
+      return `must not have property ${quote(params["unevaluatedProperty"])}`;
+    case "propertyNames":
+      return `must not have property ${quote(params["propertyName"])}: the name is invalid`;
+    case "enum":
+      return `must be one of ${listOf(params["allowedValues"])}${got(error, root)}`;
+    case "const":
+      return `must be ${quote(params["allowedValue"])}${got(error, root)}`;
+    default:
+      return `${text}${got(error, root)}`;
+  }
+}
+
+function listOf(values: unknown): string {
+  return Array.isArray(values) ? clip(values.slice(0, 50).map(quote).join(", "), 200) : "the listed values";
+}
+
+function quote(value: unknown): string {
+  return clip(JSON.stringify(value) ?? "undefined", 60);
+}
+
+function got(error: ErrorObject, root: unknown): string {
+  let value = root;
+  for (const token of error.instancePath.split("/").slice(1)) {
+    const key = token.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return "";
+    value = (value as Record<string, unknown>)[key];
+  }
+  return ` (got ${describeValue(value)})`;
+}
+
+/** What checks schemas of one dialect. */
+interface Engine {
+  /** Why a document is not a schema of this dialect, or undefined when it is one. */
+  findFault(schema: JsonSchema): string | undefined;
+  /**
+   * A compiler that has seen no other schema. They cannot share one: an instance of ajv keeps every function it
+   * compiled for good, even after `removeSchema`, and two tools with the same `$id` would collide in it. A new one
+   * without meta-schemas takes 0.1 ms and is garbage once its one schema is compiled.
+   */
+  createCompiler(options: { readonly allErrors: boolean }): Ajv;
+}
+
+const loading = new Map<Dialect, Promise<Engine>>();
+const loaded = new Map<Dialect, Engine>();
+
+/** The engine of a dialect if it is loaded, and every check that waited for it has gone on. */
+function loadedEngine(dialect: Dialect): Engine | undefined {
+  return loaded.get(dialect);
+}
+
+/**
+ * Loads the engine of a dialect, once. ajv takes 40 ms to load and another 40 to compile its own meta-schema, which a
+ * program that checks no JSON Schema should not pay for at startup.
+ *
+ * Checks that wait for the engine go on in the order they came. `loadedEngine` gives the engine only in a later turn of
+ * the event loop, because a check that need not wait would overtake those that still do, and its tool would begin before
+ * theirs. (In Node 22 and later an import settles without a turn of the event loop, so calls of one chunk of input are on
+ * both sides of it.)
+ */
+function loadEngine(dialect: Dialect): Promise<Engine> {
+  let engine = loading.get(dialect);
+  if (engine === undefined) {
+    engine = createEngine(dialect);
+    loading.set(dialect, engine);
+    engine.then(
+      (created) => setTimeout(() => loaded.set(dialect, created), 0),
+      // The next check tries again.
+      () => loading.delete(dialect),
+    );
+  }
+  return engine;
+}
+
+async function createEngine(dialect: Dialect): Promise<Engine> {
+  const { ajvOf, addFormats } = await import("./ajv.ts");
+  const AjvClass = ajvOf[dialect];
+  const meta = new AjvClass({ strict: false, logger: false });
+  addFormats(meta);
+  const metaSchema = metaSchemas[dialect];
+  // Compiles the meta-schema now, so that no later time limit can interrupt it half-way.
+  meta.validate(metaSchema, {});
+
+  return {
+    findFault(schema) {
+      if (meta.validate(metaSchema, schema)) return undefined;
+      const fault = meta.errors?.[0];
+      meta.errors = null;
+      return `${fault?.instancePath || "/"} ${fault?.message ?? "is not valid"}`;
+    },
+    createCompiler: ({ allErrors }) => new AjvClass({ ...compilerOptions, formats: meta.formats, allErrors }),
+  };
+}
+
+/** Tries a pattern as Unicode, as the specification wants, then as the older syntax that escapes like `\_` need. */
+const toRegExp: RegExpEngine = Object.assign(
+  (pattern: string, flags: string): RegExpLike => {
+    try {
+      return new RegExp(pattern, flags);
+    } catch {
+      return new RegExp(pattern);
+    }
+  },
+  { code: "new RegExp" },
+);
+
+const compilerOptions: Options = {
+  // The document was checked against its meta-schema by the shared instance.
+  meta: false,
+  validateSchema: false,
+  // Unknown keywords and formats are fine, as the specification says.
+  strict: false,
+  logger: false,
+  // `required: ["toString"]` must not be satisfied by what every object inherits.
+  ownProperties: true,
+  // Inlining would copy a large definition into every place that refers to it: megabytes of code from a small schema.
+  inlineRefs: false,
+  // The optimizer takes time that grows with the square of the number of properties, and gains nothing measurable.
+  code: { regExp: toRegExp, optimize: false },
+};
+
+// A base for documents without an `$id`, or with a relative one. Nothing is ever fetched from it.
+const namelessBase = "schema:///";
+
+const refKeywords = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/**
+ * Makes sure that every reference leads to a place in the same document, by pointer, `$id` or anchor (JSON Schema
+ * 2020-12 core, section 8.2). MCP 2026-07-28 forbids fetching, and an unresolved reference must not mean "accept all".
+ *
+ * @throws {@link SchemaError} `schema.ref`.
+ */
+function checkRefs(subschemas: readonly Subschema[]): void {
+  const bases = new Map<Subschema, string>();
+  const resources = new Map<string, unknown>();
+  const anchors = new Set<string>();
+
+  for (const subschema of subschemas) {
+    const { node, parent } = subschema;
+    const outer = parent === undefined ? namelessBase : (bases.get(parent) ?? namelessBase);
+    let base = outer;
+    const id = node["$id"];
+    if (typeof id === "string") {
+      // Up to draft-07, `"$id": "#name"` is how an anchor is written.
+      if (id.startsWith("#") && id.length > 1) anchors.add(`${outer}${id}`);
+      else base = resolveUrl(id, outer)?.[0] ?? outer;
+    }
+    bases.set(subschema, base);
+    if (parent === undefined || base !== outer) resources.set(base, node);
+    for (const keyword of ["$anchor", "$dynamicAnchor"]) {
+      const name = node[keyword];
+      if (typeof name === "string") anchors.add(`${base}#${name}`);
+    }
+  }
+
+  for (const subschema of subschemas) {
+    for (const keyword of refKeywords) {
+      const ref = subschema.node[keyword];
+      // `$ref` is also a fine name for an unknown keyword's data; the compiler refuses a `$ref` that is not a string.
+      if (typeof ref !== "string") continue;
+      const [document, fragment] = resolveUrl(ref, bases.get(subschema) ?? namelessBase) ?? ["", ""];
+      const isFound =
+        resources.has(document) &&
+        (fragment === "" || fragment.startsWith("/")
+          ? pointsToSomething(resources.get(document), fragment)
+          : anchors.has(`${document}#${fragment}`));
+      if (!isFound) throw refError(keyword, ref, subschema.path);
+    }
+  }
+}
+
+/** The error for a reference that leads nowhere in the document. */
+function refError(keyword: string, ref: string, path: string, cause?: unknown): SchemaError {
+  return new SchemaError(
+    "schema.ref",
+    `The schema's ${keyword} ${JSON.stringify(clip(ref, 200))} at ${path || "/"} leads to nothing in the same document. ` +
+      `References are never fetched: put what it names under "$defs".`,
+    { path, cause },
+  );
+}
+
+/** The absolute address without its fragment, and the fragment, decoded. */
+function resolveUrl(
+  reference: string,
+  base: string,
+): readonly [document: string, fragment: string] | undefined {
+  if (!URL.canParse(reference, base)) return undefined;
+  const url = new URL(reference, base);
+  const fragment = url.hash.slice(1);
+  url.hash = "";
+  try {
+    return [url.href, decodeURIComponent(fragment)];
+  } catch {
+    return undefined;
+  }
+}
+
+function pointsToSomething(root: unknown, pointer: string): boolean {
+  let node = root;
+  for (const token of pointer.split("/").slice(1)) {
+    const key = token.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (typeof node !== "object" || node === null || !Object.hasOwn(node, key)) return false;
+    node = (node as Record<string, unknown>)[key];
+  }
+  return (typeof node === "object" && node !== null) || typeof node === "boolean";
 }

@@ -1,6 +1,5 @@
 import { SchemaError } from "../errors/index.ts";
-import { describeValue } from "./issue.ts";
-import type { JsonSchema } from "./types.ts";
+import { describeValue, type JsonSchema } from "./types.ts";
 
 /** The dialects of JSON Schema we check. Draft-06 is checked as draft-07, which only adds to it. */
 export type Dialect = "2020-12" | "2019-09" | "draft-07";

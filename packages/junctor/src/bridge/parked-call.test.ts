@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createDeferred, type Deferred } from "../../../core/src/async/deferred.ts";
+import { createDeferred, type Deferred } from "../../../core/src/async/queue.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Question, ClientCapabilities } from "../../../core/src/mcp/types.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";

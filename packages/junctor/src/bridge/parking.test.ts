@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createDeferred, type Deferred } from "../../../core/src/async/deferred.ts";
+import { createDeferred, type Deferred } from "../../../core/src/async/queue.ts";
 import { ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Question } from "../../../core/src/mcp/types.ts";

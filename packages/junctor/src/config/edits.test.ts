@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
-import { createGlobs, type NameTest } from "../../../server/src/middleware/glob.ts";
+import { createGlobs, type NameTest } from "../../../server/src/middleware/allow-list.ts";
 import type { GatewayConfig } from "./config.ts";
 import { toAgreedPart } from "./edits.ts";
 import { parseConfigValue } from "./parse-config.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { toProvider } from "../../../../test/support/use-provider.ts";
-import { createDeferred } from "../../../core/src/async/deferred.ts";
+import { createDeferred } from "../../../core/src/async/queue.ts";
 import { NotFoundError } from "../../../core/src/errors/index.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import type { Change, Notice, Provider } from "../../../core/src/provider/provider.ts";

@@ -9,8 +9,8 @@ import {
 } from "../../../../test/support/fake-source.ts";
 import { defaultNaming } from "../../../core/src/compose/namespace.ts";
 import type { Policy } from "../../../core/src/compose/view.ts";
-import type { ListFault, ListPart } from "../../../core/src/fit/list-fault.ts";
-import { createGlobs } from "../../../server/src/middleware/glob.ts";
+import type { ListFault, ListPart } from "../../../core/src/fit/fit-listed.ts";
+import { createGlobs } from "../../../server/src/middleware/allow-list.ts";
 import { type ListNote, noteList } from "./list-notes.ts";
 
 const clock = { now: () => 1000, date: () => Date.parse("2026-01-01T00:00:00Z") };

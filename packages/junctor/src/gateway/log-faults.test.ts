@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ListFault } from "../../../core/src/fit/list-fault.ts";
+import type { ListFault } from "../../../core/src/fit/fit-listed.ts";
 import { silentLog } from "../log/log.ts";
 import { createFaultLog } from "./server-log.ts";
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
 import { allowAll } from "../../../core/src/compose/view.ts";
 import { ConfigError } from "../../../core/src/errors/index.ts";
-import type { Caller } from "../../../core/src/mcp/caller.ts";
+import type { Caller } from "../../../core/src/mcp/session.ts";
 import type { GatewayConfig } from "../config/config.ts";
 import { toAgreedPart } from "../config/edits.ts";
 import { parseConfigValue } from "../config/parse-config.ts";

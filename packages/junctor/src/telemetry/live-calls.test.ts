@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
-import { LazyAbort } from "../../../core/src/async/lazy-abort.ts";
+import { LazyAbort } from "../../../core/src/async/deadline.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { WireContext } from "../../../core/src/mcp/server.ts";
 import type { Request } from "../../../core/src/rpc/message.ts";

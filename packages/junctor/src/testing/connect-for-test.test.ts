@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { createDeferred } from "../../../core/src/async/deferred.ts";
+import { createDeferred } from "../../../core/src/async/queue.ts";
 import { elicit, type Elicited } from "../../../core/src/mcp/question.ts";
 import type { Revision } from "../../../core/src/mcp/revision.ts";
 import { type AnswerReader, inputRequired } from "../../../core/src/provider/ask.ts";

@@ -1,7 +1,7 @@
 import { exportSPKI, importJWK, type importPKCS8, SignJWT } from "jose";
 import { beforeAll, describe, expect, test } from "vitest";
 import { createTestIssuer, type TestIssuer } from "../../../../test/support/issuer.ts";
-import type { Caller } from "../../../core/src/mcp/caller.ts";
+import type { Caller } from "../../../core/src/mcp/session.ts";
 import type { Authenticate, Authenticated, AuthRefusal } from "../../../server/src/http/authenticate.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
 import { acceptTokens } from "./accept-tokens.ts";

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { createFakeOpener, turn } from "../../../../test/support/fake-client.ts";
 import { runs } from "../../../../test/support/runs.ts";
-import { createBackoff } from "../../../core/src/async/backoff.ts";
+import { createBackoff } from "../../../core/src/async/pacing.ts";
 import { ClosedError } from "../../../core/src/errors/index.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import { Connection, type Health, transitions } from "./connection.ts";

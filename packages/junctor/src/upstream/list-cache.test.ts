@@ -7,9 +7,9 @@ import {
   turn,
 } from "../../../../test/support/fake-client.ts";
 import { sleep } from "../../../core/src/async/clock.ts";
-import { createDeferred, type Deferred } from "../../../core/src/async/deferred.ts";
+import { createDeferred, type Deferred } from "../../../core/src/async/queue.ts";
 import { HttpError, RpcError } from "../../../core/src/errors/index.ts";
-import type { ListFault, ListPart } from "../../../core/src/fit/list-fault.ts";
+import type { ListFault, ListPart } from "../../../core/src/fit/fit-listed.ts";
 import type { Tool } from "../../../core/src/mcp/types.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
 import { ListCache, type Listed, type ListKind } from "./list-cache.ts";

@@ -8,7 +8,7 @@ import {
 } from "../../../../test/support/fake-client.ts";
 import { toServerConfig, toTools } from "../../../../test/support/fake-source.ts";
 import type { ConnectOptions } from "../../../client/src/client/connect.ts";
-import { createDeferred, type Deferred } from "../../../core/src/async/deferred.ts";
+import { createDeferred, type Deferred } from "../../../core/src/async/queue.ts";
 import { ClosedError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import type { ClientCapabilities } from "../../../core/src/mcp/types.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createFakeClient, turn } from "../../../../test/support/fake-client.ts";
 import type { Client } from "../../../client/src/client/client.ts";
-import { createDeferred } from "../../../core/src/async/deferred.ts";
+import { createDeferred } from "../../../core/src/async/queue.ts";
 import { NotFoundError } from "../../../core/src/errors/index.ts";
 import type { Notice } from "../../../core/src/provider/provider.ts";
 import { Watches } from "./pool.ts";

@@ -15,8 +15,7 @@ import {
   sendJson,
   toErrorResponse,
 } from "./reply.ts";
-import type { ResumableStream } from "./resumable-stream.ts";
-import type { LiveSession, SessionTable } from "./session-table.ts";
+import type { ResumableStream, LiveSession, SessionTable } from "./session-table.ts";
 
 /** Whether the answers are JSON or event streams: by what the call does, or always one of them. */
 export type Responses = "auto" | "json" | "sse";

@@ -1,12 +1,22 @@
+import { createHash } from "node:crypto";
 import { andThen, recover, settled, systemClock, Repeats } from "@junctor/core/async";
 import { RawJson } from "@junctor/core/json";
-import { createSeal, type Server, sessionHeader } from "@junctor/core/mcp";
-import { refuseCaller, sendDocument } from "./admit.ts";
+import {
+  createSeal,
+  type Server,
+  sessionHeader,
+  legacyRevisions,
+  modernRevisions,
+  cardType,
+  toCardPages,
+} from "@junctor/core/mcp";
 import { anybody, type Authenticated } from "./authenticate.ts";
 import type { PipedFrom } from "./elsewhere.ts";
 import { type Endpoint, type HttpLoad, KeepAlive, toLoad, writeWarning } from "./endpoint.ts";
 import { createMemoryEventStore } from "./event-store.ts";
 import {
+  refuseCaller,
+  sendDocument,
   type Admission,
   Admissions,
   corsHeaders,
@@ -23,7 +33,6 @@ import { boundElsewhere, MountedEndpoints, nameIn, noMounts } from "./mounts.ts"
 import { servePage } from "./pages.ts";
 import { servePost, wantJson } from "./post.ts";
 import { type HttpRequest, refuse, refuseKey, type Reply, type Routed, sendJson } from "./reply.ts";
-import { createServerCard } from "./server-card.ts";
 import { openSessionId, SessionTable } from "./session-table.ts";
 
 type Route = (admission: Admission) => Routed;
@@ -334,4 +343,64 @@ function wordOf(isAboutNew: boolean, endpoint: Endpoint, isReady: () => boolean)
   if (!isAboutNew) return "ok";
   if (!isReady()) return "starting";
   return endpoint.shortage > 1 ? "overloaded" : "ok";
+}
+
+const catalogPath = "/.well-known/ai-catalog.json";
+
+/** A document as it is sent. */
+interface Page {
+  readonly body: string;
+  readonly type: string;
+  readonly etag: string;
+}
+
+/**
+ * Serves the card at `PATH/server-card`, and a catalog with it at `/.well-known/ai-catalog.json`, to everyone: without a key, and to pages of
+ * every origin. They name no tools, no extensions and no servers behind a gateway. The function says whether it answered the request.
+ */
+function createServerCard(
+  server: Server,
+  options: HttpOptions,
+): ((http: HttpRequest, reply: Reply) => boolean) | undefined {
+  const { serverCard, publicUrl, path = "/mcp" } = options;
+  if (serverCard === undefined) return undefined;
+  if (publicUrl === undefined) throw new TypeError("serverCard: publicUrl must say where the endpoint is");
+  const { card, catalog } = toCardPages(serverCard, publicUrl, [
+    ...(server.serves === "legacy" ? [] : modernRevisions),
+    ...(server.serves === "modern" ? [] : legacyRevisions.toReversed()),
+  ]);
+  const pages: ReadonlyMap<string, Page> = new Map([
+    [`${path}/server-card`, toPage(card, cardType)],
+    [catalogPath, toPage(catalog, "application/json")],
+  ]);
+  const guard = createGuard(options);
+  const serve = (page: Page, http: HttpRequest, reply: Reply): void => {
+    const origin = { "access-control-allow-origin": "*" };
+    if (http.method !== "GET" && http.method !== "HEAD")
+      return refuse(reply, 405, `${http.path} takes GET, HEAD`, {
+        headers: { allow: "GET, HEAD", ...origin },
+      });
+    // Every page may read it; a name of ours that leads here by DNS rebinding may not.
+    const header = (key: string): string | undefined => (key === "origin" ? undefined : http.header(key));
+    const { method, path: at, query, hostCount, localPort } = http;
+    const refusal = guard({ method, path: at, query, hostCount, localPort, header });
+    if (refusal !== undefined) return refuse(reply, 403, refusal);
+    const headers = { ...origin, etag: page.etag, "cache-control": "public, max-age=300" };
+    if (http.header("if-none-match") === page.etag) return reply.send(304, headers);
+    return reply.send(
+      200,
+      { ...headers, "content-type": page.type },
+      http.method === "HEAD" ? undefined : page.body,
+    );
+  };
+  return (http, reply) => {
+    const page = pages.get(http.path);
+    if (page !== undefined) serve(page, http, reply);
+    return page !== undefined;
+  };
+}
+
+function toPage(value: object, type: string): Page {
+  const body = JSON.stringify(value);
+  return { body, type, etag: `"${createHash("sha256").update(body).digest("hex").slice(0, 32)}"` };
 }

@@ -5,8 +5,8 @@ export {
   type AuthRefusal,
   type AuthRequest,
   type ClientCertificate,
+  toChallenge,
 } from "./authenticate.ts";
-export { toChallenge } from "./challenge.ts";
 export { limitConnections, toTimeouts } from "./connections.ts";
 export {
   addressOf,
@@ -18,11 +18,10 @@ export {
 export { createMemoryEventStore, type EventStore } from "./event-store.ts";
 export { type FetchHandler, type FetchOptions, toFetchHandler } from "./fetch.ts";
 export { type Admission, createGuard, toCaller } from "./guard.ts";
-export type { HttpOptions } from "./http-options.ts";
+export type { HttpOptions, ListenHttpOptions } from "./http-options.ts";
 export { sessionNotFound } from "./legacy.ts";
-export type { ListenHttpOptions } from "./listen-options.ts";
 export { constrainedBytes } from "./memory-watch.ts";
-export { hungUp } from "./modern.ts";
+export { hungUp } from "./post.ts";
 export type { Mounts } from "./mounts.ts";
 export { NodeRequest, readNodeBody } from "./node-reply.ts";
 export { listenHttp } from "./listen-http.ts";

@@ -1,5 +1,5 @@
 import type { Server } from "@junctor/core/mcp";
-import type { ListenHttpOptions } from "./listen-options.ts";
+import type { ListenHttpOptions } from "./http-options.ts";
 import type { HttpListener } from "./node.ts";
 
 /**

@@ -6,8 +6,7 @@ import { writeWarning } from "./endpoint.ts";
 import type { FetchOptions } from "./fetch.ts";
 import { HttpHandler } from "./handler.ts";
 import { NodeReply, NodeRequest, readNodeBody } from "./node-reply.ts";
-import { type Body, sendError, type SinkLimits } from "./reply.ts";
-import { Unread } from "./unread.ts";
+import { type Body, sendError, type SinkLimits, Unread } from "./reply.ts";
 
 /** Answers a request of `node:http`. `parsed` is its body, where a framework has read it. */
 export type NodeHandler = (

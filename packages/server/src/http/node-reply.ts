@@ -3,9 +3,8 @@ import { createDeferred } from "@junctor/core/async";
 import type { WrittenJson } from "@junctor/core/json";
 import type { HeaderLookup } from "@junctor/core/mcp";
 import type { ClientCertificate } from "./authenticate.ts";
-import type { Body, FrameSink, HttpHeaders, HttpRequest, Reply, SinkLimits } from "./reply.ts";
+import type { Body, FrameSink, HttpHeaders, HttpRequest, Reply, SinkLimits, UnreadAnswer } from "./reply.ts";
 import { certificateOf } from "./tls.ts";
-import type { UnreadAnswer } from "./unread.ts";
 
 /** A request of `node:http`. */
 export class NodeRequest implements HttpRequest {

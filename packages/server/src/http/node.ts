@@ -22,12 +22,11 @@ import { limitConnections, toTimeouts } from "./connections.ts";
 import type { PipedFrom } from "./elsewhere.ts";
 import { type HttpLoad, type OnWarning, writeWarning } from "./endpoint.ts";
 import { HttpHandler } from "./handler.ts";
-import { listenHttpOptionKeys, type ListenHttpOptions } from "./listen-options.ts";
+import { listenHttpOptionKeys, type ListenHttpOptions } from "./http-options.ts";
 import { watchMemory } from "./memory-watch.ts";
 import { NodeReply, NodeRequest, readNodeBody } from "./node-reply.ts";
-import { type Routed, sendError, type SinkLimits } from "./reply.ts";
+import { type Routed, sendError, type SinkLimits, Unread } from "./reply.ts";
 import { createTlsListener, followTlsFiles } from "./tls.ts";
-import { Unread } from "./unread.ts";
 
 /**
  * An HTTP endpoint that is up. Disposing it refuses new calls and says so on `/health`, lets those in flight finish, ends

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
 import { createMemoryEventStore, type EventStore } from "./event-store.ts";
 import type { FrameSink } from "./reply.ts";
-import { ResumableStream } from "./resumable-stream.ts";
+import { ResumableStream } from "./session-table.ts";
 
 /** A client's side of a connection that keeps what was written to it. */
 interface Reader extends FrameSink {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { Unread, type UnreadAnswer } from "./unread.ts";
+import { Unread, type UnreadAnswer } from "./reply.ts";
 
 interface Reader extends UnreadAnswer {
   bytes: number;

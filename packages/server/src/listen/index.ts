@@ -1,2 +1,1 @@
-export { serveStdio, serveStream } from "./stream.ts";
-export { listenTcp } from "./tcp.ts";
+export { serveStdio, serveStream, listenTcp } from "./tcp.ts";

@@ -1,9 +1,98 @@
 import { setMaxListeners } from "node:events";
 import type { AddressInfo, Socket } from "node:net";
-import { isLoopback } from "@junctor/core/channel";
+import { type Readable, Writable } from "node:stream";
+import { systemClock, waitFor } from "@junctor/core/async";
+import {
+  type ServeOptions,
+  serveChannel,
+  serveOptionKeys,
+  type StreamChannelOptions,
+  createStreamChannel,
+  isLoopback,
+} from "@junctor/core/channel";
 import { BindError } from "@junctor/core/errors";
 import type { Server } from "@junctor/core/mcp";
-import { serveStream, type ServeStreamOptions } from "./stream.ts";
+import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
+import type { Channel } from "@junctor/core/rpc";
+
+export interface ServeStreamOptions extends ServeOptions, StreamChannelOptions {}
+
+/** For requests without a time limit of their own: a handler that never ends must not keep a process for good. */
+const defaultLingerMs = 10 * 60_000;
+
+/**
+ * Serves MCP on any pair of byte streams, one message a line. When the input ends, every request that was read is still
+ * answered, for `lingerMs` at most, as long as the output is read; questions to the client and streams of change
+ * notifications end at once, because the client can no longer answer or cancel them. Resolves when the input has ended or
+ * the other side reads no more, what ran has ended or been aborted, and both streams are closed.
+ *
+ * @example
+ * await serveStream(server, socket, socket);
+ */
+export async function serveStream(
+  server: Server,
+  readable: Readable,
+  writable: Writable,
+  options: ServeStreamOptions = {},
+): Promise<void> {
+  const { signal, lingerMs = defaultLingerMs, clock = systemClock } = options;
+  const stopping = new AbortController();
+  const stop = (): void => stopping.abort();
+  signal?.addEventListener("abort", stop, { once: true });
+  if (signal?.aborted === true) stop();
+  // The input may stay open after the reader of the output is gone; there is no one left to work for then.
+  writable.once("close", stop);
+  writable.once("error", stop);
+  try {
+    const stream = createStreamChannel(readable, writable, options);
+    const channel: Channel = {
+      send: stream.send,
+      [Symbol.asyncIterator]: () => stream[Symbol.asyncIterator](),
+      [Symbol.asyncDispose]: async () => {
+        // The last answers leave at the pace of their reader, unless `signal` stops us.
+        const limits = { signal: stopping.signal, ms: lingerMs, clock };
+        await waitFor(stream.endOutput(), limits).catch(() => {});
+        await stream[Symbol.asyncDispose]();
+      },
+    };
+    await serveChannel(server, channel, { ...options, lingerMs, signal: stopping.signal });
+  } finally {
+    signal?.removeEventListener("abort", stop);
+  }
+}
+
+const optionKeys: KeysOf<ServeStreamOptions> = {
+  ...serveOptionKeys,
+  ...keys("maxLineBytes maxDepth closeMs onStray"),
+};
+
+/**
+ * Serves MCP on this process's standard input and output. From then on everything else that is written to the standard
+ * output, `console.log` included, goes to standard error, because a stray line there would break the protocol; also
+ * after it resolved, because a handler may still run. Resolves when the client has closed our input and every request
+ * that was read is answered (see {@link serveStream}), or when the client reads no more; the caller then exits.
+ *
+ * @example
+ * await serveStdio(createServer(registry, { name: "weather", version: "1.0.0" }));
+ */
+export function serveStdio(server: Server, options: ServeStreamOptions = {}): Promise<void> {
+  assertKnownKeys("serveStdio", options, optionKeys);
+  return serveStream(server, process.stdin, takeStdout(), options);
+}
+
+/** Takes the standard output for messages alone. */
+function takeStdout(): Writable {
+  const { stdout, stderr } = process;
+  const write = stdout.write.bind(stdout);
+  const messages = new Writable({
+    decodeStrings: false,
+    // The callback comes when the pipe took the chunk, so a slow reader holds up its own writer only.
+    write: (chunk: string | Uint8Array, _encoding, done) => void write(chunk, done),
+  });
+  stdout.on("error", (error: Error) => void messages.destroy(error));
+  stdout.write = stderr.write.bind(stderr);
+  return messages;
+}
 
 export interface ListenTcpOptions extends Omit<ServeStreamOptions, "caller" | "signal"> {
   readonly port: number;
@@ -14,10 +103,10 @@ export interface ListenTcpOptions extends Omit<ServeStreamOptions, "caller" | "s
 }
 
 /** A client that hung up looks like one that ended its requests and still reads, so it is not worked for as long. */
-const defaultLingerMs = 10_000;
+const tcpLingerMs = 10_000;
 
 /** A server that accepts clients. Disposing it stops accepting, ends those who are there, and waits for them. */
-export interface Listener extends AsyncDisposable {
+interface Listener extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
   /** The same as disposing it, for those whose JavaScript has no `await using`. */
@@ -30,7 +119,7 @@ export interface Listener extends AsyncDisposable {
  */
 export async function listenTcp(server: Server, options: ListenTcpOptions): Promise<Listener> {
   const { host = "127.0.0.1", port, maxClients = 256, ...others } = options;
-  const serving = { lingerMs: defaultLingerMs, ...others };
+  const serving = { lingerMs: tcpLingerMs, ...others };
   if (!isLoopback(host)) throw new BindError(host, "TCP has no authentication");
   const stopping = new AbortController();
   // Every client listens to it; Node would take more than ten for a leak.

@@ -1,7 +1,6 @@
-import type { ListedItem, Middleware } from "@junctor/core/provider";
-import { createGlobs } from "./glob.ts";
+import { type ListedItem, type Middleware, foldCase } from "@junctor/core/provider";
 
-export interface AllowToolsOptions {
+interface AllowToolsOptions {
   /** Globs of the tools that may be seen and called; all when left out, none when empty. */
   readonly allow?: readonly string[];
   /** Globs of the tools that may not, whatever `allow` says. */
@@ -28,5 +27,72 @@ export function allowTools({ allow, deny }: AllowToolsOptions): Middleware {
       if (Object.isFrozen(tools)) passed.set(tools, left);
       return left;
     },
+  };
+}
+
+/** Says whether a name fits. */
+export type NameTest = (name: string) => boolean;
+
+/** Says whether something may pass by its name. Another name that it has can keep it from passing. */
+type PassTest = (name: string, otherName?: string) => boolean;
+
+/**
+ * Which names may pass: those that fit one of `allow` and none of `deny`. Without `allow` every name may; with an empty
+ * one none does, because an empty list of allowed names must not allow everything. A glob of `deny` that fits
+ * either name of a thing denies it; `allow` looks at the first name only, because a server chooses its own names as it likes. `deny` takes no
+ * notice of case in the URIs of resources.
+ *
+ * @example
+ * const mayPass = createGlobs(["github__*"], ["*delete*"]);
+ */
+export function createGlobs(allow: readonly string[] | undefined, deny: readonly string[] = []): PassTest {
+  const allowed = allow?.map(createGlob);
+  const isDenied = createDeny(deny);
+  return (name, otherName = name) => {
+    const isAllowed = allowed === undefined || allowed.some((fits) => fits(name));
+    return isAllowed && !isDenied(name) && (name === otherName || !isDenied(otherName));
+  };
+}
+
+/** Whether a name fits one of the globs that keep things from callers. That of a resource, which has a colon, fits in any case. */
+function createDeny(globs: readonly string[]): NameTest {
+  if (globs.length === 0) return () => false;
+  const exact = globs.map(createGlob);
+  const folded = globs.map((glob) => createGlob(foldCase(glob)));
+  return (name) => {
+    if (exact.some((fits) => fits(name))) return true;
+    if (!name.includes(":")) return false;
+    const inOneCase = foldCase(name);
+    return folded.some((fits) => fits(inOneCase));
+  };
+}
+
+/**
+ * A test for whole names, case-sensitive: `*` stands for any run of characters, `?` for one (one UTF-16 unit), and
+ * everything else for itself. Only the last star is ever gone back to, so the work is bounded by the length of the glob
+ * times the length of the name, however the glob is made.
+ */
+export function createGlob(glob: string): NameTest {
+  return (name) => {
+    let at = 0;
+    /** Where the glob continues after the last star, and the end of the text that the star stands for so far. */
+    let afterStar = -1;
+    let starEnd = 0;
+    for (let read = 0; read < name.length;) {
+      if (glob[at] === "*") {
+        afterStar = ++at;
+        starEnd = read;
+      } else if (at < glob.length && (glob[at] === "?" || glob[at] === name[read])) {
+        at++;
+        read++;
+      } else {
+        if (afterStar === -1) return false;
+        // The star takes one character more.
+        at = afterStar;
+        read = ++starEnd;
+      }
+    }
+    while (glob[at] === "*") at++;
+    return at === glob.length;
   };
 }

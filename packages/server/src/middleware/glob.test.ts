@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
-import { createGlob, createGlobs } from "./glob.ts";
+import { createGlob, createGlobs } from "./allow-list.ts";
 
 /** Tries everything, as slowly as one likes. */
 function naive(glob: string, name: string): boolean {

@@ -1,6 +1,5 @@
-export { allowTools } from "./allow-list.ts";
+export { allowTools, createGlob, createGlobs } from "./allow-list.ts";
 export { auditLog, type AuditLogOptions, type DescribeCall, type OwnerOf } from "./audit-log.ts";
-export { createGlob, createGlobs } from "./glob.ts";
 export {
   Bucket,
   createRateLimit,
@@ -12,7 +11,5 @@ export {
   toRefusal,
   toRule,
 } from "./rate-limit.ts";
-export { redact, type RedactOptions } from "./redact.ts";
-export { createScrubber } from "./scrub.ts";
-export { type SecretKind, secrets } from "./secret-kinds.ts";
+export { redact, type RedactOptions, createScrubber, type SecretKind, secrets } from "./redact.ts";
 export { limitTime } from "./time-limit.ts";

@@ -1,7 +1,7 @@
 import { type Clock, systemClock, setNewest } from "@junctor/core/async";
 import { ToolError } from "@junctor/core/errors";
 import { isLook, type Middleware } from "@junctor/core/provider";
-import { createGlob, type NameTest } from "./glob.ts";
+import { createGlob, type NameTest } from "./allow-list.ts";
 
 export interface Rate {
   readonly callsPerMinute: number;

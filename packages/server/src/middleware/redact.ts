@@ -1,6 +1,7 @@
 import { NotFoundError, RpcError, ToolError } from "@junctor/core/errors";
-import { RawJson } from "@junctor/core/json";
+import { RawJson, rewriteStrings } from "@junctor/core/json";
 import { keyOf, withMembers } from "@junctor/core/mcp";
+import { suggest } from "@junctor/core/options";
 import {
   type CallEvent,
   type ListedItem,
@@ -8,8 +9,7 @@ import {
   type CallEnd,
   type Middleware,
 } from "@junctor/core/provider";
-import { ExhaustedError } from "@junctor/core/schema";
-import { createScrubber, type ScrubberOptions, type Scrub } from "./scrub.ts";
+import { ExhaustedError, withinTime } from "@junctor/core/schema";
 
 export type RedactOptions = ScrubberOptions;
 
@@ -195,4 +195,187 @@ function scrubValue<T>(value: T, scrub: Scrub): T {
   const text = JSON.stringify([value]);
   const scrubbed = scrub(text);
   return scrubbed === text ? value : (JSON.parse(scrubbed) as [T])[0];
+}
+
+interface ScrubberOptions {
+  /** What to hide: kinds of secrets by their names, and patterns of your own. */
+  readonly patterns: readonly (RegExp | SecretKind)[];
+  /** How long patterns of your own may search one text; 100. */
+  readonly maxSearchMs?: number;
+}
+
+/** Keys of the protocol that hold what a server says. A pattern that fits one of them must not break the message. */
+const protocolKeys = new Set(
+  "content type text structuredContent isError _meta resultType data mimeType resource uri name title description annotations messages role contents blob completion values total hasMore".split(
+    " ",
+  ),
+);
+
+/** Hides what must be hidden in the strings and keys of a JSON text. The very same text if there is nothing. */
+type Scrub = (json: string) => string;
+
+const mask = "[redacted]";
+
+/** @throws TypeError for a kind of secret there is not */
+export function createScrubber({ patterns, maxSearchMs = 100 }: ScrubberOptions): Scrub {
+  const searches = patterns.map(toSearch);
+  // Ours end in time; others are watched, which costs 60 µs.
+  const limitMs = patterns.some((pattern) => typeof pattern !== "string") ? maxSearchMs : Infinity;
+  return (json) => {
+    // An escape can spell any character, so the text as it is written cannot be searched.
+    const isPlain = !json.includes("\\u");
+    const needed = isPlain ? searches.filter(({ hint }) => hint?.test(json) ?? true) : searches;
+    if (needed.length === 0) return json;
+    const hideIn = (value: string): string => needed.reduce((text, { hide }) => hide(text, mask), value);
+    const hideInKey = (key: string): string => (protocolKeys.has(key) ? key : hideIn(key));
+    return withinTime(limitMs, () => rewriteStrings(json, hideIn, hideInKey));
+  };
+}
+
+interface Search {
+  /** Undefined where nothing can be said before each string is looked at. */
+  readonly hint: RegExp | undefined;
+  readonly hide: (text: string, mask: string) => string;
+}
+
+function toSearch(pattern: RegExp | SecretKind): Search {
+  if (typeof pattern === "string") {
+    if (Object.hasOwn(secrets, pattern)) return secrets[pattern];
+    const known = Object.keys(secrets);
+    const hint = suggest(pattern, known, `use a RegExp or one of ${known.join(", ")}`);
+    throw new TypeError(`There is no kind of secret ${JSON.stringify(pattern)}: ${hint}`);
+  }
+  // A copy, global and not sticky: a pattern that others use as well has a position of its own.
+  const flags = `${pattern.flags.replaceAll(/[gy]/g, "")}g`;
+  return { hint: undefined, hide: hideAll(new RegExp(pattern.source, flags)) };
+}
+
+/** Kinds of secrets that are known by their form. */
+export type SecretKind =
+  | "email"
+  | "credit-card"
+  | "aws-key"
+  | "github-token"
+  | "jwt"
+  | "private-key"
+  | "bearer"
+  | "openai-key";
+
+/** How secrets of one kind are found. Every pattern takes time in proportion to the text, also to a hostile one. */
+interface Secret {
+  /** In every text that has such a secret this matches too, also where quotes and line breaks are escaped as in JSON. */
+  readonly hint: RegExp;
+  /** Replaces each secret in a text by `mask`. */
+  readonly hide: (text: string, mask: string) => string;
+}
+
+const hideAwsId = hideAll(/(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])/g);
+// Forty characters of any kind; only what stands before them tells what they are.
+const hideAwsSecret = hideAll(
+  /(?<=secret_?access_?key["'\s]{0,4}[:=]["'\s]{0,4})[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])/gi,
+);
+
+// A run of characters is entered at its beginning only (the lookbehind), or else each of its places would be tried as a
+// beginning, and a megabyte of letters take an hour.
+export const secrets: Readonly<Record<SecretKind, Secret>> = {
+  email: {
+    hint: /@/,
+    hide: hideAll(
+      /(?<![\p{L}\p{N}._%+-])[\p{L}\p{N}._%+-]+@(?:[\p{L}\p{N}-]{1,63}\.){1,20}[\p{L}\p{N}-]{2,63}/gu,
+    ),
+  },
+  "credit-card": {
+    hint: /[0-9][0-9 -]{12}/,
+    hide: (text, mask) => text.replace(/[0-9][0-9 -]{12,}/g, (run) => hideCards(run, mask)),
+  },
+  "aws-key": {
+    hint: /A[A-Z]{2}A[A-Z2-7]{16}|secret_?access_?key/i,
+    hide: (text, mask) => hideAwsSecret(hideAwsId(text, mask), mask),
+  },
+  "github-token": {
+    hint: /gh[pousr]_|github_pat_/,
+    hide: hideAll(/gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}/g),
+  },
+  jwt: {
+    hint: /eyJ/,
+    // The header may have something before it in its run, such as `token_`.
+    hide: (text, mask) =>
+      text.replace(/(?<![\w-])[\w-]{10,}(?:\.[\w-]*){2,4}/g, (run) => {
+        const start = run.indexOf("eyJ");
+        return start === -1 || start > run.indexOf(".") ? run : run.slice(0, start) + mask;
+      }),
+  },
+  "private-key": {
+    hint: /PRIVATE KEY/,
+    // A key that is cut off has no end, and reaches to the end of the text.
+    hide: hideAll(
+      /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[^]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|$)/g,
+    ),
+  },
+  bearer: {
+    hint: /bearer/i,
+    hide: hideAll(/\bbearer\s{1,8}[A-Za-z0-9._~+/=-]{16,}/gi),
+  },
+  "openai-key": {
+    hint: /sk-/,
+    hide: hideAll(/(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{20,}/g),
+  },
+};
+
+/** Hides whatever a pattern matches; matches of nothing are left alone. The pattern must be global. */
+function hideAll(pattern: RegExp): Secret["hide"] {
+  return (text, mask) => text.replace(pattern, (match) => (match === "" ? "" : mask));
+}
+
+interface Group {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Hides the card numbers in a run of digits, spaces and dashes. A number begins and ends with a group of digits. */
+function hideCards(run: string, mask: string): string {
+  const groups: Group[] = Array.from(run.matchAll(/[0-9]+/g), ({ 0: digits, index }) => ({
+    start: index,
+    end: index + digits.length,
+  }));
+  let hidden = "";
+  let copied = 0;
+  for (let first = 0; first < groups.length; first++) {
+    const last = lastOfCard(run, groups, first);
+    if (last === undefined) continue;
+    hidden += run.slice(copied, groups[first]?.start) + mask;
+    copied = groups[last]?.end ?? run.length;
+    first = last;
+  }
+  return hidden + run.slice(copied);
+}
+
+/** The group with which the longest card number that begins at a group ends. */
+function lastOfCard(run: string, groups: readonly Group[], first: number): number | undefined {
+  let digits = "";
+  let found: number | undefined;
+  let previous: Group | undefined;
+  for (let at = first; at < groups.length; at++) {
+    const group = groups[at] as Group;
+    // Numbers in a row are not a card: its groups are apart by one character, and have four digits but for the last.
+    if (previous !== undefined && (group.start !== previous.end + 1 || previous.end - previous.start < 4))
+      break;
+    if (digits.length + group.end - group.start > 19) break;
+    digits += run.slice(group.start, group.end);
+    if (digits.length >= 13 && isCardNumber(digits)) found = at;
+    previous = group;
+  }
+  return found;
+}
+
+/** Cards begin with 2 to 6, which times in milliseconds do not, and the sum of their digits is right (Luhn). */
+function isCardNumber(digits: string): boolean {
+  if (!/^[2-6]/.test(digits)) return false;
+  let sum = 0;
+  for (let i = 0; i < digits.length; i++) {
+    const digit = Number(digits[digits.length - 1 - i]);
+    const weighted = i % 2 === 0 ? digit : digit * 2;
+    sum += weighted > 9 ? weighted - 9 : weighted;
+  }
+  return sum % 10 === 0;
 }

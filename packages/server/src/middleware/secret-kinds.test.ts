@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { growthOf } from "../../../../test/support/growth.ts";
-import { type SecretKind, secrets } from "./secret-kinds.ts";
+import { type SecretKind, secrets } from "./redact.ts";
 
 const hide = (kind: SecretKind, text: string): string => secrets[kind].hide(text, "#");
 

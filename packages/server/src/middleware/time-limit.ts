@@ -1,6 +1,6 @@
 import { TimeoutError, ToolError } from "@junctor/core/errors";
 import type { Middleware } from "@junctor/core/provider";
-import { createGlob } from "./glob.ts";
+import { createGlob } from "./allow-list.ts";
 
 export interface LimitTimeOptions {
   /** How long a call may take, in milliseconds. */

@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
-import { createDeferred } from "../../../core/src/async/deferred.ts";
+import { createDeferred } from "../../../core/src/async/queue.ts";
 import type { Content } from "../../../core/src/mcp/types.ts";
 import { audio, embedResource, image, resourceLink, text } from "../../../core/src/provider/content.ts";
 import type { CallEvent } from "../../../core/src/provider/context.ts";

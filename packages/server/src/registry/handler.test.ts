@@ -3,7 +3,7 @@ import { ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
 import { isEventStream, toToolContext } from "./registry.ts";
-import { toFailureText } from "./result.ts";
+import { toFailureText } from "./tool-entry.ts";
 
 describe("a handler's context", () => {
   test("says what the call says, and has neither answers nor state on the first round", () => {

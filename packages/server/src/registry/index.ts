@@ -8,7 +8,7 @@ export type {
   ToolEvent,
   ToolHandler,
 } from "./event.ts";
-export type { Job } from "./jobs.ts";
+export type { Job, TaskContext, TaskHandler } from "./task-tools.ts";
 export { resourceOffers } from "./members.ts";
 export { createMemoryTasks, type MemoryTasks, type TaskRun } from "./memory-tasks.ts";
 export {
@@ -32,8 +32,7 @@ export {
   type JsonSchema,
   type SchemaSource,
   toSchema,
+  withJsonSchema,
 } from "./schema.ts";
-export { withJsonSchema } from "./standard-schema.ts";
-export type { TaskContext, TaskHandler } from "./task-tools.ts";
 export type { NoInput } from "./tool-entry.ts";
 export type { SoundSchemas, ToolSpec, ValueOf } from "./tool-spec.ts";

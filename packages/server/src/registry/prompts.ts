@@ -19,8 +19,7 @@ import {
   type Provider,
 } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
-import { createNamedEntries } from "./catalog.ts";
-import { offering } from "./members.ts";
+import { createNamedEntries, offering } from "./members.ts";
 import { assertHandler, assertSpec } from "./tool-spec.ts";
 
 /** What a prompt gives: the user's message as text, messages, or a whole result. */

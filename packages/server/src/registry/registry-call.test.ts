@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { createDeferred } from "../../../core/src/async/deferred.ts";
+import { createDeferred } from "../../../core/src/async/queue.ts";
 import { NotFoundError, RpcError, ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";

@@ -25,22 +25,26 @@ import {
 } from "@junctor/core/provider";
 import { describeIssues, describeValue } from "@junctor/core/schema";
 import { createViewFiles } from "./app-view.ts";
-import { type NamedEntries, createNamedEntries } from "./catalog.ts";
-import { assertArguments } from "./event-check.ts";
 import {
+  assertArguments,
   type EventStream,
   type HandlerResult,
   type ToolContext,
   type ToolHandler,
   drainEvents,
 } from "./event.ts";
-import type { AnyJob, Job } from "./jobs.ts";
-import { joinMembers } from "./members.ts";
+import { type NamedEntries, createNamedEntries, joinMembers } from "./members.ts";
 import { type MemoryTasks, taskOffers } from "./memory-tasks.ts";
-import { toFailureText } from "./result.ts";
 import type { InferredOutput, SchemaSource } from "./schema.ts";
-import { createTaskTools, type TaskHandler, toTaskContext } from "./task-tools.ts";
-import { type NoInput, type OnToolError, toEntry, toJobEntry, type ToolEntry } from "./tool-entry.ts";
+import { type AnyJob, type Job, createTaskTools, type TaskHandler, toTaskContext } from "./task-tools.ts";
+import {
+  toFailureText,
+  type NoInput,
+  type OnToolError,
+  toEntry,
+  toJobEntry,
+  type ToolEntry,
+} from "./tool-entry.ts";
 import {
   type CheckedLater,
   type Handled,

@@ -25,8 +25,7 @@ import {
   type Provider,
 } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
-import { createNamedEntries } from "./catalog.ts";
-import { resourceOffers } from "./members.ts";
+import { createNamedEntries, resourceOffers } from "./members.ts";
 import { assertHandler, assertSpec } from "./tool-spec.ts";
 
 /** What reading a resource gives: text, bytes, or contents in the protocol's own form. */

@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { SchemaError } from "../../../core/src/errors/index.ts";
-import { describeIssues } from "../../../core/src/schema/issue.ts";
+import { describeIssues } from "../../../core/src/schema/types.ts";
 import {
   type Checked,
   type InferredInput,

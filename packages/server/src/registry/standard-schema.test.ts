@@ -4,9 +4,8 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
-import { describeIssues } from "../../../core/src/schema/issue.ts";
-import { type InferredOutput, type SchemaSource, toSchema } from "./schema.ts";
-import { withJsonSchema } from "./standard-schema.ts";
+import { describeIssues } from "../../../core/src/schema/types.ts";
+import { type InferredOutput, type SchemaSource, toSchema, withJsonSchema } from "./schema.ts";
 
 const json = {
   type: "object",

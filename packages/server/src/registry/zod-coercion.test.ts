@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { toSchema } from "./schema.ts";
-import { convertCoercing } from "./standard-schema.ts";
+import { toSchema, convertCoercing } from "./schema.ts";
 
 const input = z.object({
   count: z.coerce.number().int().min(1).describe("How many"),

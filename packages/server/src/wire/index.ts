@@ -1,2 +1,2 @@
-export { createListenLimits, type ListenLimits } from "./listen-limits.ts";
+export { createListenLimits, type ListenLimits } from "./subscriptions.ts";
 export { createServer, type ServerInfo, type ServerOptions } from "./server.ts";

@@ -1,5 +1,12 @@
 import { andThen, type Awaitable, recover, settled, type Clock, sleep } from "@junctor/core/async";
-import { ClosedError, RpcError, ToolError, UpstreamError, type UpstreamReason } from "@junctor/core/errors";
+import {
+  ClosedError,
+  RpcError,
+  ToolError,
+  UpstreamError,
+  type UpstreamReason,
+  SealError,
+} from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import {
   type CacheHints,
@@ -19,7 +26,6 @@ import {
 } from "@junctor/core/mcp";
 import type { AskCaller, CallContext, Answers, InputRequired, Outcome, Round } from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
-import { openState, sealState, toBinding } from "./sealed-state.ts";
 import { toCreatedTask } from "./tasks.ts";
 
 export interface InteractionOptions {
@@ -34,7 +40,7 @@ export interface InteractionOptions {
 }
 
 /** One attempt at a request, with what is known from earlier rounds. */
-export type RoundAttempt = (round: Round | undefined) => Awaitable<Outcome>;
+type RoundAttempt = (round: Round | undefined) => Awaitable<Outcome>;
 
 /** How an interactive request ends on the wire: with the provider's result, or with one that asks for input or names a task. */
 interface Interacted {
@@ -277,4 +283,46 @@ function toAskable(ask: Question, { era, ask: send }: WireContext): Question {
 /** Tells the model that its client cannot be asked; the cause is for a server that asked. */
 function cannotAsk(ask: Question, cause?: RpcError): ToolError {
   return new ToolError(`This needs ${ask.method}, which the client does not offer.`, { cause });
+}
+
+/** What a modern caller carries between the rounds of a request, inside the seal. */
+interface SealedState {
+  readonly answers: readonly (readonly [string, string])[];
+  readonly state?: unknown;
+  /** For the observation of the next round. */
+  readonly seen?: unknown;
+}
+
+/** State that is too large to seal is the fault of the provider that made it; the caller is told so. */
+function sealState(state: SealedState, seal: Seal, binding: string, ttlMs: number): string {
+  try {
+    return seal.seal(state, binding, ttlMs);
+  } catch (error) {
+    if (!(error instanceof SealError) || error.code !== "seal.too_large") throw error;
+    throw new RpcError("rpc.internal", error.message, { cause: error, data: { code: error.code } });
+  }
+}
+
+/** Why it failed is not told: a forger learns nothing, and an honest client can do no more than start over. */
+function openState(token: RawJson, seal: Seal, binding: string): SealedState {
+  const opened = token.kind === "string" ? seal.open(token.value as string, binding) : undefined;
+  if (opened?.ok === true) return opened.payload as SealedState;
+  throw new RpcError(
+    "rpc.invalid_params",
+    "Invalid params: requestState is invalid or expired; make the request anew, without it",
+  );
+}
+
+/**
+ * What a sealed state is good for: this caller, this method, this name or URI, these arguments. The arguments are bound
+ * as the bytes that came, because two spellings of one number can be two numbers to another parser.
+ */
+function toBinding(caller: string | undefined, method: string, params: RawJson | undefined): string {
+  const hash = process.getBuiltinModule("node:crypto").createHash("sha256");
+  for (const key of ["name", "uri", "arguments"]) {
+    const member = params?.at(key);
+    hash.update(member === undefined ? "-" : `${member.byteLength}:`);
+    if (member !== undefined) hash.update(member.bytes);
+  }
+  return JSON.stringify([caller ?? null, method, hash.digest("base64url")]);
 }

@@ -10,8 +10,8 @@ import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.t
 import { createCompletionRegistry } from "../registry/completion.ts";
 import { createPromptRegistry } from "../registry/prompts.ts";
 import { createRegistry } from "../registry/registry.ts";
-import { createListenLimits } from "./listen-limits.ts";
 import { createServer } from "./server.ts";
+import { createListenLimits } from "./subscriptions.ts";
 
 const info = { name: "test-server", version: "1" };
 const revisions: readonly Revision[] = [...legacyRevisions, "2026-07-28"];

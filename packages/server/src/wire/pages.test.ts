@@ -6,7 +6,7 @@ import { Listing } from "../../../core/src/provider/listing.ts";
 import { createPromptRegistry } from "../registry/prompts.ts";
 import { createRegistry, type Registry } from "../registry/registry.ts";
 import { createResourceRegistry } from "../registry/resources.ts";
-import { createPager } from "./pages.ts";
+import { createPager } from "./methods.ts";
 import { createServer } from "./server.ts";
 
 const info = { name: "test-server", version: "1" };

@@ -25,11 +25,9 @@ import {
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
 import type { CallerInfo, Provider } from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
-import { createListenLimits, type ListenLimits } from "./listen-limits.ts";
-import { createMethods, ifServed } from "./methods.ts";
+import { createMethods, ifServed, toRpcError, type UnknownTool } from "./methods.ts";
 import { createContext, createFinish, empty, type Finish, type Serve } from "./served.ts";
-import { Subscriptions } from "./subscriptions.ts";
-import { toRpcError, type UnknownTool } from "./to-rpc-error.ts";
+import { createListenLimits, type ListenLimits, Subscriptions } from "./subscriptions.ts";
 
 /** Who the server says it is. */
 export interface ServerInfo extends Implementation {

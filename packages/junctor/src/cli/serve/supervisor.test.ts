@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createDeferred, type Deferred } from "../../../../core/src/async/deferred.ts";
+import { createDeferred, type Deferred } from "../../../../core/src/async/queue.ts";
 import { silentLog } from "../../log/log.ts";
 import { createVirtualClock, type VirtualClock } from "../../testing/virtual-clock.ts";
 import { type SupervisedWorker, Supervisor, type WorkerEnd } from "./workers.ts";

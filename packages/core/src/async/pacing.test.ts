@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { Repeats } from "./repeats.ts";
+import { Repeats } from "./pacing.ts";
 
 test("an event is new the first time, and again after an hour without it", async () => {
   const clock = createVirtualClock();

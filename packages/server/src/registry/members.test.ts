@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type NamedEntries, createNamedEntries } from "./catalog.ts";
+import { type NamedEntries, createNamedEntries } from "./members.ts";
 
 const create = (): NamedEntries<number, { name: string }> =>
   createNamedEntries("The tool", "tools", (entry: number) => ({ name: String(entry) }));

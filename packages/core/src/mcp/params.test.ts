@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { RawJson } from "../json/raw.ts";
-import { carriedMeta } from "./meta.ts";
+import { carriedMeta } from "./params.ts";
 
 const carried = (text: string): string | undefined => carriedMeta(RawJson.fromText(text));
 

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { ToolResult } from "../../../core/src/mcp/types.ts";
 import { embedResource, failure, structured, text } from "../../../core/src/provider/content.ts";
 import type { HandlerResult } from "./event.ts";
-import { checkOutput, toToolResult } from "./result.ts";
 import { toSchema } from "./schema.ts";
+import { checkOutput, toToolResult } from "./tool-entry.ts";
 
 describe("what a handler returned", () => {
   test("as a string is text", () => {

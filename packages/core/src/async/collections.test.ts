@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
-import { Numbered } from "./numbered.ts";
+import { Numbered } from "./collections.ts";
 
 test("is a map that numbers its items, whatever comes and goes", () => {
   const command = fc.oneof(

@@ -2,13 +2,13 @@ import { PassThrough } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { envelope, handshake } from "../../../../test/support/conversation.ts";
 import { type FrameReader, readFrames, toLine } from "../../../../test/support/raw-wire.ts";
-import { createDeferred } from "../../../core/src/async/deferred.ts";
+import { createDeferred } from "../../../core/src/async/queue.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
 import { createVirtualClock, type VirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { createRegistry } from "../registry/registry.ts";
 import { createServer } from "../wire/server.ts";
-import { serveStream, type ServeStreamOptions } from "./stream.ts";
+import { serveStream, type ServeStreamOptions } from "./tcp.ts";
 
 interface Piped extends FrameReader {
   readonly clock: VirtualClock;

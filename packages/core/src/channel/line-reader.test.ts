@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { Pacer } from "./pacer.ts";
+import { Pacer } from "./line-reader.ts";
 
 function createPaced(): { pacer: Pacer; clock: ReturnType<typeof createVirtualClock>; said: string[] } {
   const clock = createVirtualClock();

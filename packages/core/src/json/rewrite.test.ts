@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { jsonText, seededJsonTexts } from "../../../../test/support/arbitrary-json.ts";
 import { growthOf } from "../../../../test/support/growth.ts";
-import { rewriteStrings } from "./rewrite-strings.ts";
+import { rewriteStrings } from "./rewrite.ts";
 
 const shout = (value: string): string => value.toUpperCase();
 
