@@ -14,6 +14,8 @@ const statuses: { readonly [code: string]: number } = {
   "rpc.unsupported_version": 400,
   "rpc.missing_capability": 400,
   "rpc.method_not_found": 404,
+  "rpc.outcome_unknown": 409,
+  "rpc.key_reused": 422,
   "rpc.too_many": 429,
   "rpc.overloaded": 503,
 };
