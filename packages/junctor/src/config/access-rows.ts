@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { isLoopback } from "@junctor/core/channel";
 import { defined } from "@junctor/core/options";
-import { readResultName, surfaceNames } from "../context/index.ts";
+import { readResultName, searchToolNames } from "../context/index.ts";
 import { usualAlgorithms } from "../tokens/index.ts";
 import {
   allowed,
@@ -539,7 +539,7 @@ const instructions = converted(
   },
 );
 
-const ownNames: readonly string[] = [...Object.values(surfaceNames), readResultName];
+const ownNames: readonly string[] = [...Object.values(searchToolNames), readResultName];
 
 /** New names of tools. Two tools cannot have one, and a search has names of its own. */
 const rename = converted(

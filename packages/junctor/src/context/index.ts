@@ -10,6 +10,6 @@ export {
   withBudget,
 } from "./with-budget.ts";
 export { KeptResults, type KeptResultsOptions } from "./kept-results.ts";
-export { createSurface, type SearchOptions, surfaceNames, withSearch } from "./with-search.ts";
+export { createSearchTools, type SearchOptions, searchToolNames, withSearch } from "./with-search.ts";
 export type { ServerOf } from "./tool-index.ts";
 export { type ProfileOptions, withProfile } from "./with-profile.ts";

@@ -77,8 +77,8 @@ export function withSearch(inner: Provider, options: SearchOptions = {}): Provid
       ),
     find: (part, name, context) => {
       if (part !== "tools" || !tools.mayShow(name)) return findIn(inner, part, name, context);
-      return andThen(tools.listSurface(context), (surface) => {
-        const item = surface.get(name);
+      return andThen(tools.listForSearch(context), (list) => {
+        const item = list.get(name);
         return item === undefined ? findIn(inner, part, name, context) : { key: name, item: item as never };
       });
     },
@@ -107,8 +107,8 @@ class SearchedTools {
   readonly #serverOf: ServerOf;
   readonly #hasReadTool: () => boolean;
   readonly #index: ToolIndex;
-  readonly #surfaces: Surfaces;
-  readonly #surfaced: ReadonlySet<string>;
+  readonly #lists: SearchLists;
+  readonly #shown: ReadonlySet<string>;
   readonly #isOverBudget: (listing: Listing<Tool>) => boolean;
   /** `search_tools` and `describe_tools`, with what the options wrap around them. */
   readonly #own: Provider;
@@ -122,8 +122,8 @@ class SearchedTools {
     this.#serverOf = serverOf;
     this.#hasReadTool = options.hasReadTool ?? (() => options.trustsHints !== undefined);
     this.#index = new ToolIndex(serverOf);
-    this.#surfaces = new Surfaces(pin);
-    this.#surfaced = new Set([...Object.values(surfaceNames), ...pin]);
+    this.#lists = new SearchLists(pin);
+    this.#shown = new Set([...Object.values(searchToolNames), ...pin]);
     this.#isOverBudget = createMeter(budget);
     this.#own = own === undefined ? this.#createFinder() : own(this.#createFinder());
     this.isSteady = tools === "search" && pin.length === 0;
@@ -131,18 +131,18 @@ class SearchedTools {
 
   /** Whether a tool of this name may be in the list of the search. */
   mayShow(name: string): boolean {
-    return this.#surfaced.has(name);
+    return this.#shown.has(name);
   }
 
   /** The list of the search, or where none is needed, the list as it is. */
   show(listing: Listing<Tool>, context: CallContext): Listing<Tool> {
     if (!this.#isSearched(listing, context)) return listing;
     void this.#index.of(listing.items, context).catch(() => {}); // The search that needs it fails, and says why.
-    return this.#surfaceFor(listing, context);
+    return this.#searchListFor(listing, context);
   }
 
-  listSurface(context: CallContext): Awaitable<Listing<Tool>> {
-    return andThen(this.#list(context), (listing) => this.#surfaceFor(listing, context));
+  listForSearch(context: CallContext): Awaitable<Listing<Tool>> {
+    return andThen(this.#list(context), (listing) => this.#searchListFor(listing, context));
   }
 
   call(operation: Operation, context: CallContext): Awaitable<Outcome> {
@@ -153,16 +153,17 @@ class SearchedTools {
         : atTool(operation, (found) =>
             andThen(settled(this.#inner.call(found, context)), (outcome) => withTool(outcome, found.name)),
           );
-    const isOwn = method === "tools/call" && (name === surfaceNames.search || name === surfaceNames.describe);
+    const isOwn =
+      method === "tools/call" && (name === searchToolNames.search || name === searchToolNames.describe);
     return (isOwn ? this.#own : this.#inner).call(operation, context);
   }
 
   #createFinder(): Provider {
     return {
       list: (part, context) =>
-        part === "tools" ? (this.listSurface(context) as Awaitable<Listing<never>>) : emptyListing,
+        part === "tools" ? (this.listForSearch(context) as Awaitable<Listing<never>>) : emptyListing,
       call: async ({ name, arguments: args }, context) =>
-        name === surfaceNames.search
+        name === searchToolNames.search
           ? answerSearch(await this.#search(context), args.value)
           : answerDescribe(await this.#search(context), args.value),
       offers: () => ({ serves: (method) => method === "tools/list" || method === "tools/call" }),
@@ -182,16 +183,16 @@ class SearchedTools {
     return this.#index.of((await this.#list(context)).items, context);
   }
 
-  #surfaceFor(listing: Listing<Tool>, context: CallContext): Listing<Tool> {
+  #searchListFor(listing: Listing<Tool>, context: CallContext): Listing<Tool> {
     const servers = this.#options.serversFor?.(context) ?? [
       ...new Set(listing.items.map((tool) => this.#serverOf(tool, context).server)),
     ];
-    return this.#surfaces.of(listing, servers, this.#hasReadTool());
+    return this.#lists.of(listing, servers, this.#hasReadTool());
   }
 
   async #callFound(operation: Operation, context: CallContext): Promise<Outcome> {
     const found = unwrap(operation);
-    if (operation.name === surfaceNames.read) await this.#assertReads(found.name, context);
+    if (operation.name === searchToolNames.read) await this.#assertReads(found.name, context);
     try {
       const outcome = withTool(await this.#inner.call(found, context), found.name);
       if (!isRefusal(outcome)) return outcome;
@@ -207,7 +208,7 @@ class SearchedTools {
     if (tool === undefined) throw refused(unknownTool(name, indexed));
     const { server } = this.#serverOf(tool, context);
     if (tool.annotations?.readOnlyHint !== true || this.#options.trustsHints?.(server) !== true)
-      throw refused(`${name} is not known to only read. Call it by ${surfaceNames.call}.`);
+      throw refused(`${name} is not known to only read. Call it by ${searchToolNames.call}.`);
   }
 
   /** What a tool takes now; undefined where there is none of that name. */
@@ -231,11 +232,11 @@ class SearchedTools {
 
 /** Whether something is for one of the tools that call others, or for a task that such a call became. */
 function isOfCalling({ part, name }: Target): boolean {
-  return part === "tools" && (name === surfaceNames.read || name === surfaceNames.call);
+  return part === "tools" && (name === searchToolNames.read || name === searchToolNames.call);
 }
 
 /** The lists that a search shows, one for each list of the provider and each set of servers. */
-class Surfaces {
+class SearchLists {
   readonly #pin: ReadonlySet<string>;
   /** By the names of the servers. */
   readonly #bare = new Map<string, readonly Tool[]>();
@@ -249,22 +250,22 @@ class Surfaces {
     const key = JSON.stringify([servers, hasReadTool]);
     let bare = this.#bare.get(key);
     if (bare === undefined) {
-      if (this.#bare.size >= maxSurfaces) this.#bare.clear();
-      this.#bare.set(key, (bare = createSurface(servers, hasReadTool)));
+      if (this.#bare.size >= maxSearchLists) this.#bare.clear();
+      this.#bare.set(key, (bare = createSearchTools(servers, hasReadTool)));
     }
     const made = this.#made.get(listing) ?? new Map<readonly Tool[], Listing<Tool>>();
     this.#made.set(listing, made);
-    let surface = made.get(bare);
-    if (surface === undefined) {
+    let list = made.get(bare);
+    if (list === undefined) {
       const taken = new Set(bare.map(({ name }) => name));
       const pinned = listing.items.filter(({ name }) => this.#pin.has(name) && !taken.has(name));
-      made.set(bare, (surface = listing.with(Object.freeze([...bare, ...pinned.map(toPinned)]))));
+      made.set(bare, (list = listing.with(Object.freeze([...bare, ...pinned.map(toPinned)]))));
     }
-    return surface;
+    return list;
   }
 }
 
-const maxSurfaces = 1024;
+const maxSearchLists = 1024;
 
 /** Claude Code defers tools by itself, and loads those at once that say so. */
 function toPinned(tool: Tool): Tool {
@@ -369,7 +370,7 @@ function ownerOrNone(tool: Tool): ReturnType<ServerOf> {
 }
 
 /** The names of the tools that a search shows in place of all others. */
-export const surfaceNames = {
+export const searchToolNames = {
   search: "search_tools",
   describe: "describe_tools",
   read: "call_read_tool",
@@ -386,8 +387,8 @@ const maxDescribed = 5;
 const maxServersText = 1400;
 
 /** The tools of a search. They are the same while the servers are. */
-export function createSurface(servers: readonly string[], hasReadTool: boolean): readonly Tool[] {
-  const { search, describe, read, call } = surfaceNames;
+export function createSearchTools(servers: readonly string[], hasReadTool: boolean): readonly Tool[] {
+  const { search, describe, read, call } = searchToolNames;
   const name = { type: "string", description: "The tool's name." };
   const args = { type: "object", description: "Its arguments." };
   const calling = { type: "object", properties: { name, arguments: args }, required: ["name"] };

@@ -14,7 +14,7 @@ import {
 import { junctor } from "../invocation/index.ts";
 import type { GatewayLog } from "../log/index.ts";
 import type { ServerStatus } from "../servers/index.ts";
-import type { Scope, Scopes } from "./scopes.ts";
+import type { SharedGateway, DaemonGateways } from "./gateways.ts";
 
 interface DaemonOptions {
   /** Where fronts look for the daemon. Makes the folder and the key again when they were removed. */
@@ -22,7 +22,7 @@ interface DaemonOptions {
   /** The absolute path of the config. */
   readonly file: string;
   readonly build: string;
-  readonly scopes: Scopes;
+  readonly gateways: DaemonGateways;
   /** Whether the config is served as it is now, with nothing of it waiting for a person. */
   readonly isCurrent: () => Promise<boolean>;
   readonly log: GatewayLog;
@@ -110,7 +110,7 @@ class Daemon {
   }
 
   async run(): Promise<void> {
-    const { openPlace, file, build, scopes, log, clock, stopped, onClaimed } = this.#options;
+    const { openPlace, file, build, gateways, log, clock, stopped, onClaimed } = this.#options;
     const claim = await claimSocket({
       openPlace: () => (this.#place = openPlace()),
       clock,
@@ -130,7 +130,7 @@ class Daemon {
     this.#stopIdle?.();
     claim.release();
     await untilLeft(this.#fronts, word, clock);
-    await scopes[Symbol.asyncDispose]();
+    await gateways[Symbol.asyncDispose]();
     log.info({}, "the daemon has ended");
   }
 
@@ -163,7 +163,7 @@ class Daemon {
   }
 
   async #serve(socket: Socket): Promise<void> {
-    const { build: ownBuild, scopes, log, clock } = this.#options;
+    const { build: ownBuild, gateways, log, clock } = this.#options;
     const front = await greetFront(socket, { key: this.#place.key, build: ownBuild }).finally(
       () => this.#strangers--,
     );
@@ -182,7 +182,7 @@ class Daemon {
     this.#stopIdle?.();
     try {
       await this.#claimed.promise;
-      await serveFront(socket, front, scopes);
+      await serveFront(socket, front, gateways);
     } finally {
       this.#forget(socket);
       log.info(facts, "a client left");
@@ -202,7 +202,7 @@ class Daemon {
       case "servers":
         return this.#offer(front);
       case "restart":
-        return front.answer((await this.#options.scopes.restart(server)) satisfies RestartedServer);
+        return front.answer((await this.#options.gateways.restart(server)) satisfies RestartedServer);
       default:
         front.answer(this.#own);
         if (asked === "stop") this.#end(`${junctor("stop")} asked for it`, "stop");
@@ -214,8 +214,8 @@ class Daemon {
   }
 
   async #status(): Promise<DaemonStatus> {
-    const { scopes, file } = this.#options;
-    const gateways = (await scopes.all()).map(
+    const { file } = this.#options;
+    const gateways = (await this.#options.gateways.all()).map(
       ({ place: { workspace }, fronts: count, gateway, pageUrl }) => ({
         workspace,
         fronts: count,
@@ -231,9 +231,9 @@ class Daemon {
   /** Answers with the servers that the front would get. */
   async #offer(front: GreetedFront): Promise<void> {
     await this.#claimed.promise;
-    const taken = await takeScope(front, this.#options.scopes);
+    const taken = await takeGateway(front, this.#options.gateways);
     if (taken === undefined) return;
-    const { gateway } = taken.scope;
+    const { gateway } = taken.shared;
     try {
       await gateway.ready;
       const isCurrent = await this.#options.isCurrent();
@@ -245,31 +245,31 @@ class Daemon {
 }
 
 /** The gateway for a front, with the values of its variables; undefined when the front was refused. */
-async function takeScope(
+async function takeGateway(
   front: GreetedFront,
-  scopes: Scopes,
-): Promise<Awaited<ReturnType<Scopes["take"]>> | undefined> {
-  const env = await front.askFor(scopes.variables());
+  gateways: DaemonGateways,
+): Promise<Awaited<ReturnType<DaemonGateways["take"]>> | undefined> {
+  const env = await front.askFor(gateways.variables());
   const refuse = (error: unknown): undefined => {
     front.refuse(error instanceof Error ? error.message : String(error));
   };
-  return scopes.take({ env, workspace: front.introduction.workspace }).catch(refuse);
+  return gateways.take({ env, workspace: front.introduction.workspace }).catch(refuse);
 }
 
 /** Serves one front until it leaves. */
-async function serveFront(socket: Socket, front: GreetedFront, scopes: Scopes): Promise<void> {
+async function serveFront(socket: Socket, front: GreetedFront, gateways: DaemonGateways): Promise<void> {
   const { introduction } = front;
-  const taken = await takeScope(front, scopes);
+  const taken = await takeGateway(front, gateways);
   if (taken === undefined) return;
   try {
-    const server = serverFor(taken.scope, introduction.profile);
+    const server = serverFor(taken.shared, introduction.profile);
     if (server === undefined)
       return front.refuse(`the config has no profile ${JSON.stringify(introduction.profile)}`);
     front.ready();
     const stopKnocking = knockAfterEnd(socket);
-    const caller = callerOf(taken.scope, introduction);
+    const caller = callerOf(taken.shared, introduction);
     const gone = new AbortController();
-    const unwatch = taken.scope.gateway.mounts.onGone?.((name) => {
+    const unwatch = taken.shared.gateway.mounts.onGone?.((name) => {
       if (name === introduction.profile) gone.abort();
     });
     const { signal } = gone;
@@ -288,7 +288,7 @@ async function serveFront(socket: Socket, front: GreetedFront, scopes: Scopes): 
 /** How long calls of a client that ended its input may take. */
 const lingerMs = 60 * 60_000;
 
-function serverFor({ gateway }: Scope, profile: string | undefined): Server | undefined {
+function serverFor({ gateway }: SharedGateway, profile: string | undefined): Server | undefined {
   return profile === undefined ? gateway.server : gateway.serverAt(profile);
 }
 
@@ -296,7 +296,7 @@ function serverFor({ gateway }: Scope, profile: string | undefined): Server | un
  * Each front is a caller of its own, so that processes for each session, limits and shares are its own. Where the config has keys,
  * names are those of keys, and a front is a trusted caller without a name, as on stdio.
  */
-function callerOf({ config }: Scope, { client = "client", id }: Introduction): string | undefined {
+function callerOf({ config }: SharedGateway, { client = "client", id }: Introduction): string | undefined {
   return config.keys.length > 0
     ? undefined
     : `${client.replaceAll(/[^\w.-]/g, "_").slice(0, 32)}-${id.slice(0, 8)}`;

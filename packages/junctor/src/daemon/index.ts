@@ -1,2 +1,2 @@
 export { type DaemonStatus, type OfferedServers, type RestartedServer, runDaemon } from "./daemon.ts";
-export { isOfProject, isRelativePath, parseForFront, Scopes, variablesOf } from "./scopes.ts";
+export { isOfProject, isRelativePath, parseForFront, DaemonGateways, variablesOf } from "./gateways.ts";

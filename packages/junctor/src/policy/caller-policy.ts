@@ -13,7 +13,7 @@ import { type AuditLogOptions, type DescribeCall, type OwnerOf, createGlobs } fr
 import { wasAskedToConnect } from "../accounts/index.ts";
 import { createReservations, createServerNames, isNamedFor, toToolName } from "../catalog/index.ts";
 import { hasCertificates, isOpen, losesMounts, toCredentials, type GatewayConfig } from "../config/index.ts";
-import { readResultName, surfaceNames } from "../context/index.ts";
+import { readResultName, searchToolNames } from "../context/index.ts";
 import type { GatewayServer } from "../servers/index.ts";
 import { opensMethod } from "./opened-methods.ts";
 import { createProof, findSignedOut, type Proof, type ProofOptions } from "./proof.ts";
@@ -266,8 +266,8 @@ export function toCallerKind(
 
 /** Tools of the gateway's own that profiles have; they change nothing. */
 const ownReadTools: ReadonlySet<string> = new Set([
-  surfaceNames.search,
-  surfaceNames.describe,
+  searchToolNames.search,
+  searchToolNames.describe,
   readResultName,
 ]);
 

@@ -1,7 +1,7 @@
 import { type Naming, defaultNaming } from "@junctor/core/compose";
 import { type Tool, definitionOf } from "@junctor/core/mcp";
 import { isNamedFor } from "../../catalog/index.ts";
-import { estimateTokens, createSurface } from "../../context/index.ts";
+import { estimateTokens, createSearchTools } from "../../context/index.ts";
 import { readConfigFile } from "../config/index.ts";
 import {
   note,
@@ -68,8 +68,8 @@ export function measureCost(tools: readonly Tool[], serverOf: (name: string) => 
   const dearest = <T extends { readonly tokens: number }>(items: Iterable<T>): readonly T[] =>
     [...items].toSorted((a, b) => b.tokens - a.tokens);
   const tokens = sizes.reduce((sum, each) => sum + each.tokens, 0);
-  const surface = createSurface([...byServer.keys()], true);
-  const saves = tokens - surface.reduce((sum, tool) => sum + estimateTokens(JSON.stringify(tool)), 0);
+  const searchTools = createSearchTools([...byServer.keys()], true);
+  const saves = tokens - searchTools.reduce((sum, tool) => sum + estimateTokens(JSON.stringify(tool)), 0);
   const setting = '"junctor": { "profiles": { "small": { "tools": "search" } } }';
   return {
     tools: tools.length,

@@ -7,13 +7,13 @@ import { suggest } from "@junctor/core/options";
 import { createKeptLog, type KeptLog } from "../../admin/index.ts";
 import { askDaemon, compareBuilds, openRunPlace, type RunPlace, userConfig } from "../../attach/index.ts";
 import { parseConfigFile, readConfigText, type GatewayConfig, cacheFolder } from "../../config/index.ts";
-import { runDaemon, variablesOf, Scopes } from "../../daemon/index.ts";
+import { runDaemon, variablesOf, DaemonGateways } from "../../daemon/index.ts";
 import { type RunningGateway, startGateway, type StartOptions } from "../../gateway/index.ts";
 import { SharedUpstreams } from "../../servers/index.ts";
 import { checkPlaces } from "../config/index.ts";
 import { readVersion } from "../index.ts";
 import { openLogins, readSecrets } from "../login/index.ts";
-import { FollowedScopes, createFileLog, listenForReload, Observed } from "../serve/index.ts";
+import { FollowedGateways, createFileLog, listenForReload, Observed } from "../serve/index.ts";
 import { describeError, type Run, untilSignal, UsageError } from "../terminal/index.ts";
 import { restartDaemon, showDaemon, stopDaemon } from "./daemon-control.ts";
 import { daemonLogOf, showDaemonLog } from "./logs.ts";
@@ -74,8 +74,8 @@ async function serveFronts(served: {
   const claimed = createDeferred<void>();
   const asked = createDeferred<void>();
   await using shared = new SharedUpstreams(clock);
-  const followed = new FollowedScopes(file, text);
-  const scopes: Scopes = new Scopes({
+  const followed = new FollowedGateways(file, text);
+  const gateways: DaemonGateways = new DaemonGateways({
     file,
     text: () => followed.text,
     clock,
@@ -93,7 +93,7 @@ async function serveFronts(served: {
       const unfollow = followed.follow({ ...follows, choice: "safe", host: "127.0.0.1" });
       const shown = await observed
         .show({
-          gateway: withRestart(gateway, scopes),
+          gateway: withRestart(gateway, gateways),
           edits: followed,
           http: undefined,
           drain: () => gateway.server.drain(),
@@ -121,7 +121,7 @@ async function serveFronts(served: {
     openPlace: () => openRunPlace(file),
     file,
     build: readVersion(),
-    scopes,
+    gateways,
     isCurrent: () => followed.isCurrent(),
     log,
     clock,
@@ -156,9 +156,9 @@ async function startObserved(
 }
 
 /** The page of one gateway restarts a server for all clients of the daemon, as `junctor restart` does. */
-function withRestart(gateway: RunningGateway, scopes: Scopes): RunningGateway {
+function withRestart(gateway: RunningGateway, gateways: DaemonGateways): RunningGateway {
   const restart = async (server: string): Promise<boolean> =>
-    (await scopes.restart(server)).servers.length > 0;
+    (await gateways.restart(server)).servers.length > 0;
   return { ...gateway, controls: { ...gateway.controls, restart } };
 }
 

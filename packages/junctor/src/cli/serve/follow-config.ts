@@ -233,7 +233,7 @@ function stampOf(file: string): string {
 }
 
 /** The config of a daemon, whose edits are taken by each of its gateways as its clients see them. */
-export class FollowedScopes implements Pick<FollowedConfig, "inspect" | "agree"> {
+export class FollowedGateways implements Pick<FollowedConfig, "inspect" | "agree"> {
   readonly #file: string;
   readonly #followed = new Set<FollowedConfig>();
   #text: string;

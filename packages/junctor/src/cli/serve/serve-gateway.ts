@@ -18,7 +18,7 @@ import { drainReplica, openReplica } from "./serve-cluster.ts";
 import type { ServePlan } from "./serve-plan.ts";
 
 /** What a serving process gets from outside: from the person who started it, or from the primary of the workers. */
-export interface Surroundings {
+export interface ServeGatewayOptions {
   readonly log: KeptLog;
   /** Of sessions and states. */
   readonly secrets: readonly string[];
@@ -45,12 +45,12 @@ export interface ServedListener {
 }
 
 /** Serves a gateway until it is asked to stop. Resolves with the exit code. */
-export async function serveGateway(plan: ServePlan, surroundings: Surroundings): Promise<number> {
+export async function serveGateway(plan: ServePlan, options: ServeGatewayOptions): Promise<number> {
   // V8 notices which lines of code make objects that live long, and then makes all objects of these lines in old memory. After a start
   // with a thousand clients that open a stream each, those of short calls would be among them, and calls cost twice as much.
   setFlagsFromString("--no-allocation-site-pretenuring");
   const { opened, config, transport, profile } = plan;
-  const { log, stopped, stop, secrets, store, worker } = surroundings;
+  const { log, stopped, stop, secrets, store, worker } = options;
   const file = opened?.file;
   const seal = createSeal({ secrets });
   const onWarning = (text: string, error?: unknown): void =>
@@ -82,14 +82,14 @@ export async function serveGateway(plan: ServePlan, surroundings: Surroundings):
     memoryFolder: join(cacheFolder(), "lists"),
     heldFd: worker?.heldFd,
   });
-  using following = await surroundings.follow(gateway);
+  using following = await options.follow(gateway);
   const { onRefused } = observed;
   const server = (profile === undefined ? undefined : gateway.serverAt(profile)) ?? gateway.server;
   const show: ServedGateway["show"] = (http, drain) =>
     observed.show({ gateway, edits: following, http, drain, stop });
   const greet: ServedGateway["greet"] = (url, page) => {
     claimed.resolve();
-    return surroundings.greet({ url, page, gateway });
+    return options.greet({ url, page, gateway });
   };
   const serving: ServedGateway = {
     plan,

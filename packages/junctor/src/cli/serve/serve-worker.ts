@@ -7,7 +7,7 @@ import { junctor } from "../../invocation/index.ts";
 import { describeError, type Run, toComplaint, untilSignal, UsageError } from "../terminal/index.ts";
 import { type ConfigSnapshot, inspectEdit, toSnapshot } from "./follow-config.ts";
 import { createLog } from "./log.ts";
-import { serveGateway, type Surroundings } from "./serve-gateway.ts";
+import { serveGateway, type ServeGatewayOptions } from "./serve-gateway.ts";
 import {
   heldFd,
   type PrimaryMessage,
@@ -69,7 +69,7 @@ function serveAsWorker(
   const opened = plan.opened && { ...plan.opened, config: toOwn(plan.config) };
   const log = createKeptLog(createLog(plan.level, { worker: number }), systemClock);
   let { agreed } = begin;
-  const follow = async (gateway: RunningGateway): ReturnType<Surroundings["follow"]> => {
+  const follow = async (gateway: RunningGateway): ReturnType<ServeGatewayOptions["follow"]> => {
     useApply(async (edit) => {
       try {
         await gateway.apply(toOwn(edit.config), edit.keepsModules);

@@ -7,7 +7,7 @@ import type { FollowedConfig } from "./follow-config.ts";
 import { describeListening, describePage, describeServers } from "./greeting.ts";
 import { createLog } from "./log.ts";
 import { followPlan } from "./reload-socket.ts";
-import { type ServedListener, serveGateway, type Surroundings } from "./serve-gateway.ts";
+import { type ServedListener, serveGateway, type ServeGatewayOptions } from "./serve-gateway.ts";
 import { readServePlan, type ServePlan } from "./serve-plan.ts";
 
 /** `junctor serve` */
@@ -15,7 +15,7 @@ export const serve: Run<"serve"> = async (parsed) => {
   const workers = workersOf(parsed);
   const plan = await readServePlan(parsed);
   if (workers > 1) return (await import("./workers.ts")).serveWithWorkers(plan, workers);
-  return serveGateway(plan, surroundingsOf(plan));
+  return serveGateway(plan, optionsOf(plan));
 };
 
 const maxWorkers = 256;
@@ -33,8 +33,8 @@ function workersOf(parsed: ParsedOf<"serve">): number {
   return count;
 }
 
-/** The surroundings of a process that serves alone: signals, the config file and the terminal. */
-function surroundingsOf(plan: ServePlan): Surroundings {
+/** The options of a process that serves alone: signals, the config file and the terminal. */
+function optionsOf(plan: ServePlan): ServeGatewayOptions {
   const { opened, served } = plan;
   const log = createKeptLog(createLog(plan.level), systemClock);
   const onWarning = (text: string): void => log.warn({}, text);

@@ -10,7 +10,7 @@ import type { RunningGateway } from "../gateway/index.ts";
 import type { ServerStatus } from "../servers/index.ts";
 
 /** A gateway for all fronts whose resolved config is the same; see {@link parseForFront}. */
-export interface Scope {
+export interface SharedGateway {
   readonly gateway: RunningGateway;
   /** The address of its admin page, with the key; undefined when it has none. */
   readonly pageUrl: string | undefined;
@@ -21,34 +21,34 @@ export interface Scope {
 }
 
 /** A gateway that was opened, and everything that belongs to it. */
-interface OpenedScope extends AsyncDisposable {
+interface OpenedGateway extends AsyncDisposable {
   readonly gateway: RunningGateway;
   readonly pageUrl: string | undefined;
 }
 
-interface ScopesOptions {
+interface DaemonGatewaysOptions {
   readonly file: string;
   /** The text of the config that a person agreed to. */
   readonly text: () => string;
   /** Starts a gateway; `parse` reads an edited config as these fronts see it. */
-  readonly open: (config: GatewayConfig, parse: (text: string) => GatewayConfig) => Promise<OpenedScope>;
+  readonly open: (config: GatewayConfig, parse: (text: string) => GatewayConfig) => Promise<OpenedGateway>;
   readonly clock: Clock;
   /** A gateway without a front is closed after this time. */
   readonly idleMs: number;
 }
 
-interface KnownScope {
-  readonly scope: Scope;
-  readonly opened: OpenedScope;
+interface KnownGateway {
+  readonly shared: SharedGateway;
+  readonly opened: OpenedGateway;
   stopIdle: (() => void) | undefined;
 }
 
 /** The gateways of a daemon: one for all fronts whose resolved config is the same, whatever their projects and variables. */
-export class Scopes implements AsyncDisposable {
-  readonly #options: ScopesOptions;
-  readonly #known = new Map<string, Promise<KnownScope>>();
+export class DaemonGateways implements AsyncDisposable {
+  readonly #options: DaemonGatewaysOptions;
+  readonly #known = new Map<string, Promise<KnownGateway>>();
 
-  constructor(options: ScopesOptions) {
+  constructor(options: DaemonGatewaysOptions) {
     this.#options = options;
   }
 
@@ -59,9 +59,9 @@ export class Scopes implements AsyncDisposable {
   }
 
   /** The gateways there are now. */
-  async all(): Promise<readonly Scope[]> {
+  async all(): Promise<readonly SharedGateway[]> {
     const known = await Promise.allSettled(this.#known.values());
-    return known.flatMap((each) => (each.status === "fulfilled" ? [each.value.scope] : []));
+    return known.flatMap((each) => (each.status === "fulfilled" ? [each.value.shared] : []));
   }
 
   /** Starts a server anew in every gateway that has it. Resolves when it is up or has failed once in each of them. */
@@ -78,15 +78,15 @@ export class Scopes implements AsyncDisposable {
   }
 
   /** The gateway for a front, which gives it back by the returned function. Rejects with a `ConfigError`. */
-  async take(place: FrontPlace): Promise<{ readonly scope: Scope; readonly release: () => void }> {
+  async take(place: FrontPlace): Promise<{ readonly shared: SharedGateway; readonly release: () => void }> {
     const { file, text, open } = this.#options;
     const config = parseForFront(file, text(), place);
     const key = JSON.stringify(config);
     const opening = this.#known.get(key) ?? this.#open(key, place, config, open);
     const known = await opening;
     known.stopIdle?.();
-    known.scope.fronts++;
-    return { scope: known.scope, release: () => this.#release(key, known) };
+    known.shared.fronts++;
+    return { shared: known.shared, release: () => this.#release(key, known) };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -105,13 +105,13 @@ export class Scopes implements AsyncDisposable {
     key: string,
     place: FrontPlace,
     config: GatewayConfig,
-    open: ScopesOptions["open"],
-  ): Promise<KnownScope> {
+    open: DaemonGatewaysOptions["open"],
+  ): Promise<KnownGateway> {
     const parse = (text: string): GatewayConfig => parseForFront(this.#options.file, text, place);
-    const opening = open(config, parse).then((opened): KnownScope => {
+    const opening = open(config, parse).then((opened): KnownGateway => {
       const { gateway, pageUrl } = opened;
-      const scope: Scope = { gateway, pageUrl, place, config, fronts: 0 };
-      return { scope, opened, stopIdle: undefined };
+      const shared: SharedGateway = { gateway, pageUrl, place, config, fronts: 0 };
+      return { shared, opened, stopIdle: undefined };
     });
     this.#known.set(key, opening);
     // The next front tries again.
@@ -119,9 +119,9 @@ export class Scopes implements AsyncDisposable {
     return opening;
   }
 
-  #release(key: string, known: KnownScope): void {
-    known.scope.fronts--;
-    if (known.scope.fronts > 0) return;
+  #release(key: string, known: KnownGateway): void {
+    known.shared.fronts--;
+    if (known.shared.fronts > 0) return;
     const { clock, idleMs } = this.#options;
     known.stopIdle?.();
     known.stopIdle = clock.timer(idleMs, () => {
