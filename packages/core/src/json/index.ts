@@ -6,4 +6,4 @@ export { inScratch, maxScratchBytes, minPiecedBytes, Pieced } from "./pieced.ts"
 export { RawJson, type WrittenJson } from "./raw.ts";
 export { type Index, scan, scanElements, type ScanLimits } from "./scan.ts";
 export { defineShape, lenient, type Shape, type ShapeTree } from "./shape.ts";
-export { parseText, toJsonValue } from "./value.ts";
+export { isJsonObject, type JsonObject, parseText, toJsonValue } from "./value.ts";

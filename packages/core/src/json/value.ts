@@ -1,3 +1,10 @@
+/** A JSON object whose members are not known. */
+export type JsonObject = { readonly [key: string]: unknown };
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** A string without escapes is what stands between its quotes; most strings are, and need no parser. */
 export function parseText(text: string): unknown {
   return text.charCodeAt(0) === 0x22 && !text.includes("\\") ? text.slice(1, -1) : JSON.parse(text);

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { systemClock } from "@junctor/core/async";
+import { isJsonObject, type JsonObject } from "@junctor/core/json";
 
 /** A record that is to be written. */
 export interface LogEntry {
@@ -342,7 +343,7 @@ type ReadLine =
   | {
       readonly kind: "linked";
       readonly link: ChainLink;
-      readonly record: { readonly [key: string]: unknown };
+      readonly record: JsonObject;
     }
   | { readonly kind: "unlinked" }
   | { readonly kind: "edited" }
@@ -363,11 +364,10 @@ export function readLine(line: string): ReadLine {
   return isWhole ? { kind: "linked", link: { chain, seq, previous, hash }, record } : { kind: "edited" };
 }
 
-function toRecord(line: string): { readonly [key: string]: unknown } | undefined {
+function toRecord(line: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(line);
-    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-    return isObject ? (value as { readonly [key: string]: unknown }) : undefined;
+    return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;
   }

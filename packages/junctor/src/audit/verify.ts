@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
+import type { JsonObject } from "@junctor/core/json";
 import {
   type ChainLink,
   findOldFiles,
@@ -130,7 +131,7 @@ class LogCheck {
     }
   }
 
-  #follow(link: ChainLink, { event, time }: { readonly [key: string]: unknown }): void {
+  #follow(link: ChainLink, { event, time }: JsonObject): void {
     const before = this.#chains.get(link.chain);
     if (before === undefined) this.#checkFirst(link, event);
     else if (before.hash !== link.previous || before.seq + 1 !== link.seq) this.#reportBreak(before, link);

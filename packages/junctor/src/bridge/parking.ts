@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type Clock, createDeferred, type Deferred, Quota, sleep, waitFor } from "@junctor/core/async";
 import { rpcCodes, RpcError, ToolError, UpstreamError } from "@junctor/core/errors";
-import type { RawJson } from "@junctor/core/json";
+import { isJsonObject, type JsonObject, type RawJson } from "@junctor/core/json";
 import {
   askVisits,
   type ClientCapabilities,
@@ -523,9 +523,9 @@ function toMissing(
   server: string,
 ): Error {
   const { requiredCapabilities } = (error.data ?? {}) as { readonly requiredCapabilities?: unknown };
-  const { extensions, ...asked } = isMap(requiredCapabilities) ? requiredCapabilities : {};
+  const { extensions, ...asked } = isJsonObject(requiredCapabilities) ? requiredCapabilities : {};
   const declared = toRelayable(capabilities, revision).capabilities;
-  const wanted = isMap(extensions) ? extensions : {};
+  const wanted = isJsonObject(extensions) ? extensions : {};
   const ids = Object.keys(wanted).filter((id) => declaredExtension(capabilities, id) === undefined);
   const lacks = {
     ...without(asked, declared),
@@ -546,18 +546,12 @@ function toMissing(
   return missingCapability(lacks as ClientCapabilities);
 }
 
-type Members = { readonly [name: string]: unknown };
-
-function isMap(value: unknown): value is Members {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** The members that a map of capabilities does not have. */
-function without(wanted: Members, declared: object): Members {
+function without(wanted: JsonObject, declared: object): JsonObject {
   const rest = Object.entries(wanted).flatMap(([name, more]): (readonly [string, unknown])[] => {
-    const own = (declared as Members)[name];
-    if (!isMap(own)) return [[name, more]];
-    const inner = isMap(more) ? without(more, own) : {};
+    const own = (declared as JsonObject)[name];
+    if (!isJsonObject(own)) return [[name, more]];
+    const inner = isJsonObject(more) ? without(more, own) : {};
     return Object.keys(inner).length === 0 ? [] : [[name, inner]];
   });
   return Object.fromEntries(rest);

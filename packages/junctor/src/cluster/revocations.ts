@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Clock, systemClock } from "@junctor/core/async";
+import type { JsonObject } from "@junctor/core/json";
 import { type ClusterStore, storeBounds } from "./store.ts";
 
 /** The callers that a person revoked, the same at all replicas. Disposing it stops the looks at the store. */
@@ -158,9 +159,9 @@ function isDate(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value);
 }
 
-function parseObject(text: string): { readonly [key: string]: unknown } {
+function parseObject(text: string): JsonObject {
   try {
-    return Object(JSON.parse(text)) as { readonly [key: string]: unknown };
+    return Object(JSON.parse(text)) as JsonObject;
   } catch {
     return {};
   }

@@ -13,6 +13,7 @@ import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, connect as connectSocket, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { connect as connectTls, type TlsOptions as NodeTlsOptions, type TLSSocket } from "node:tls";
+import type { JsonObject } from "@junctor/core/json";
 import type { Caller, Server } from "@junctor/core/mcp";
 import { serveStream } from "@junctor/server";
 import type { PipedFrom } from "@junctor/server/internal";
@@ -334,7 +335,7 @@ export function toCallerHeader(from: PipedFrom): { readonly [name: string]: stri
 }
 
 /** Undefined for a request that does not come from a replica. */
-function fromCallerHeader(headers: { readonly [name: string]: unknown }): PipedFrom | undefined {
+function fromCallerHeader(headers: JsonObject): PipedFrom | undefined {
   const text = headers[callerHeader];
   if (typeof text !== "string") return undefined;
   try {

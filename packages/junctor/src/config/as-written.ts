@@ -1,3 +1,4 @@
+import { isJsonObject, type JsonObject } from "@junctor/core/json";
 import { urlKeys } from "./entry-rows.ts";
 import { createFindings } from "./findings.ts";
 import { parseJsonc } from "./jsonc.ts";
@@ -44,9 +45,7 @@ function listTexts(path: string, value: unknown): readonly WrittenLaunch[] {
   );
 }
 
-type WrittenFields = { readonly [key: string]: unknown };
-
-function describe(entry: WrittenFields): string {
+function describe(entry: JsonObject): string {
   const { command, args, cwd, envFile, env, headers } = entry;
   const given: readonly unknown[] = Array.isArray(args) ? args : args === undefined ? [] : [args];
   const words = [command, ...given];
@@ -62,7 +61,7 @@ function describe(entry: WrittenFields): string {
 }
 
 /** Where the description of an API is, and the API. Keys of its query are left out. */
-function addressesOf({ openapi }: WrittenFields): readonly unknown[] {
+function addressesOf({ openapi }: JsonObject): readonly unknown[] {
   if (openapi === undefined) return [];
   if (typeof openapi === "string") return [openapi];
   const { spec, server } = toFields(openapi);
@@ -70,7 +69,7 @@ function addressesOf({ openapi }: WrittenFields): readonly unknown[] {
 }
 
 /** The words of commands that are tools. */
-function commandsOf({ tools }: WrittenFields): readonly unknown[] {
+function commandsOf({ tools }: JsonObject): readonly unknown[] {
   return Object.values(toFields(tools)).flatMap((tool, index) => {
     const { run } = toFields(tool);
     const words: readonly unknown[] = Array.isArray(run) ? run.flat() : [run];
@@ -88,6 +87,6 @@ function toWord(word: unknown): string {
   return typeof word === "string" && /^[\w@%+=:,./${}?&-]+$/.test(word) ? word : JSON.stringify(word);
 }
 
-function toFields(value: unknown): WrittenFields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as WrittenFields) : {};
+function toFields(value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {};
 }

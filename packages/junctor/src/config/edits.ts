@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { describeCommand } from "@junctor/client/internal";
+import type { JsonObject } from "@junctor/core/json";
 import { junctor } from "../invocation/index.ts";
 import { allSecrets, createHide, hideInData, joinSecrets } from "../log/index.ts";
 import { type DisabledServer, type GatewayConfig, isOpen, type ServerConfig } from "./config.ts";
@@ -83,7 +84,7 @@ const readByUpstream: ReadonlySet<string> = new Set<keyof ServerConfig>([
 ]);
 
 function toKey(server: ServerConfig, counts: (key: string) => boolean): string {
-  const said: { readonly [key: string]: unknown } = { ...server };
+  const said: JsonObject = { ...server };
   const keys = Object.keys(ofServer).filter(counts);
   return JSON.stringify([server.name, ...keys.map((key) => said[key] ?? null)]);
 }

@@ -1,3 +1,4 @@
+import { isJsonObject, type JsonObject } from "@junctor/core/json";
 import { allSecrets, createHide, hideInData } from "../log/index.ts";
 import type { GatewayConfig } from "./config.ts";
 import { entryRows } from "./entry-rows.ts";
@@ -24,8 +25,6 @@ export interface Setting {
   /** It is written under a key that other clients use. */
   readonly isForeign?: true;
 }
-
-type Fields = { readonly [key: string]: unknown };
 
 /** Every setting of a config, in the order of the reference. Throws a `ConfigError` with everything that is wrong. */
 export function listSettings(text: string, source: ConfigSource): readonly Setting[] {
@@ -61,12 +60,12 @@ const canonical: ReadonlySet<string> = new Set(
 function listEntry(
   { servers }: GatewayConfig,
   name: string,
-  entry: Fields,
+  entry: JsonObject,
   path: string,
   findings: Findings,
 ): readonly Setting[] {
   const server = servers.find((each) => each.name === name);
-  const launch: Fields = { ...server?.launch };
+  const launch: JsonObject = { ...server?.launch };
   return Object.keys(entryRows).flatMap((key): readonly Setting[] => {
     const written = entry[key];
     if (written === undefined || written === null) return [];
@@ -86,7 +85,7 @@ function listEntry(
 }
 
 interface Place {
-  readonly written: Fields;
+  readonly written: JsonObject;
   readonly path: string;
 }
 
@@ -94,7 +93,7 @@ function createWalk(findings: Findings) {
   const describe = (row: Row<unknown>, value: unknown, given: unknown, at: string): readonly Setting[] => {
     const { rows, each, isSecret } = row.type;
     const written = toFields(given);
-    if (each !== undefined && isObject(given)) {
+    if (each !== undefined && isJsonObject(given)) {
       const named: readonly unknown[] = Array.isArray(value)
         ? value
         : Object.entries(toFields(value)).map(([name, item]) => ({ ...toFields(item), name }));
@@ -108,7 +107,7 @@ function createWalk(findings: Findings) {
         );
       });
     }
-    if (rows !== undefined && isObject(given)) return walk(rows, toFields(value), { written, path: at });
+    if (rows !== undefined && isJsonObject(given)) return walk(rows, toFields(value), { written, path: at });
     const shown = isSecret ? "[secret]" : value;
     return [{ path: at, value: shown, from: "file", ...toOrigin(at, given, findings) }];
   };
@@ -143,10 +142,6 @@ function toOrigin(path: string, written: unknown, findings: Findings): Pick<Sett
   return { ...(place && { line: place.line }), ...(variables.length === 0 ? {} : { variables }) };
 }
 
-function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function toFields(value: unknown): Fields {
-  return isObject(value) ? (value as Fields) : {};
+function toFields(value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {};
 }

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import type { JsonObject } from "@junctor/core/json";
 import { defined } from "@junctor/core/options";
 import { createGlob } from "@junctor/server/internal";
 import {
@@ -365,7 +366,7 @@ interface Narrowed<T> {
 
 /** Asks each row which part of the edit may be used. */
 export function narrowRows<T extends object>(rows: Rows, next: T, agreed: T): Narrowed<T> {
-  const [now, before] = [next, agreed] as readonly { readonly [key: string]: unknown }[];
+  const [now, before] = [next, agreed] as readonly JsonObject[];
   const value: { [key: string]: unknown } = { ...now };
   const waiting: string[] = [];
   for (const [key, { consent }] of Object.entries(rows)) {

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import type { JsonObject } from "@junctor/core/json";
 import { nearest } from "@junctor/core/options";
 import type { Findings } from "./findings.ts";
 
@@ -22,7 +23,7 @@ export interface ConfigObject {
 /** The value as an object. Anything else is no object here, arrays included. */
 export function toObject({ value, path, findings }: ConfigValue): ConfigObject | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-  const fields = value as { readonly [key: string]: unknown };
+  const fields = value as JsonObject;
   // Only what was written: a server may be called `constructor`.
   const read = (key: string): unknown => (Object.hasOwn(fields, key) ? fields[key] : undefined);
   const get = (key: string): ConfigValue => ({ value: read(key), path: joinPath(path, key), findings });

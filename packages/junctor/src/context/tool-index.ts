@@ -1,4 +1,5 @@
 import { cpuMsSince, cpuTime } from "@junctor/core/async";
+import { isJsonObject } from "@junctor/core/json";
 import type { Tool } from "@junctor/core/mcp";
 import type { CallerInfo } from "@junctor/core/provider";
 import { type Concept, termsOf, toConcepts } from "./terms.ts";
@@ -488,16 +489,16 @@ interface ParameterTexts {
 
 /** Names and descriptions of the parameters of a schema, also of those within objects and lists. */
 function collectParameters(schema: unknown, into: ParameterTexts, depth = 0): void {
-  if (!isObject(schema) || depth > maxDepth) return;
+  if (!isJsonObject(schema) || depth > maxDepth) return;
   const { properties, items } = schema;
-  if (isObject(properties)) {
+  if (isJsonObject(properties)) {
     // Not all of its entries at once: there may be a million.
     for (const key in properties) {
       if (into.left-- <= 0 || into.room <= 0) return;
       if (!Object.hasOwn(properties, key)) continue;
       into.names.push(key.slice(0, maxName));
       const value = properties[key];
-      if (isObject(value) && typeof value["description"] === "string") {
+      if (isJsonObject(value) && typeof value["description"] === "string") {
         const text = value["description"].slice(0, into.room);
         into.texts.push(text);
         into.room -= text.length;
@@ -506,10 +507,6 @@ function collectParameters(schema: unknown, into: ParameterTexts, depth = 0): vo
     }
   }
   collectParameters(items, into, depth + 1);
-}
-
-function isObject(value: unknown): value is { readonly [key: string]: unknown } {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Work that can be left off and taken up again. It yields how much was done since the last time, about one unit a character or a term. */

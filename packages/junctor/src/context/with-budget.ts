@@ -1,7 +1,7 @@
 import type { Buffer } from "node:buffer";
 import { andThen, settled } from "@junctor/core/async";
 import { NotFoundError, RpcError, ToolError } from "@junctor/core/errors";
-import { RawJson } from "@junctor/core/json";
+import { type JsonObject, RawJson } from "@junctor/core/json";
 import { type Tool, withMembers } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
 import {
@@ -245,7 +245,7 @@ function readFor<T extends object>(kept: KeptResults, owner: string, work: () =>
 }
 
 function readArguments(args: unknown): Omit<WantedPart, "maxBytes"> & { readonly id: string } {
-  const { id, from = 1, lines = usualLines, match } = (args ?? {}) as { readonly [key: string]: unknown };
+  const { id, from = 1, lines = usualLines, match } = (args ?? {}) as JsonObject;
   if (typeof id !== "string") throw refused('"id" must be the id that the result gave');
   if (!isNumber(from)) throw refused('"from" must be the number of a line, 1 or more');
   if (!isNumber(lines)) throw refused('"lines" must be a number, 1 or more');

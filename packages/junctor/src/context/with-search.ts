@@ -1,6 +1,6 @@
 import { andThen, type Awaitable, settled } from "@junctor/core/async";
 import { JsonError, NotFoundError, RpcError, ToolError } from "@junctor/core/errors";
-import { defineShape, RawJson, scan } from "@junctor/core/json";
+import { defineShape, isJsonObject, type JsonObject, RawJson, scan } from "@junctor/core/json";
 import {
   type Content,
   definitionOf,
@@ -542,10 +542,10 @@ function describeServers({ servers }: IndexedList, server: string | undefined): 
 }
 
 /** The arguments of a tool of our own, which must be an object. */
-function readObject(args: unknown): { readonly [key: string]: unknown } {
+function readObject(args: unknown): JsonObject {
   if (typeof args !== "object" || args === null || Array.isArray(args))
     throw refused("The arguments must be an object");
-  return args as { readonly [key: string]: unknown };
+  return args as JsonObject;
 }
 
 function refused(message: string): ToolError {
@@ -572,7 +572,7 @@ function signatureOf(tool: Tool): string {
 /** What a tool takes, all of it: for a call that was refused. */
 function parametersOf(tool: Tool, most: number = maxParameters): string {
   const { properties, required } = tool.inputSchema;
-  if (!isObject(properties)) return "";
+  if (!isJsonObject(properties)) return "";
   const needed = new Set(Array.isArray(required) ? required : []);
   const names = Object.keys(properties);
   const sorted = [...names.filter((name) => needed.has(name)), ...names.filter((name) => !needed.has(name))];
@@ -589,7 +589,7 @@ function parametersOf(tool: Tool, most: number = maxParameters): string {
 const maxChoices = 40;
 
 function typeOf(schema: unknown): string {
-  if (!isObject(schema)) return "any";
+  if (!isJsonObject(schema)) return "any";
   const { enum: choices, type, items } = schema;
   if (Array.isArray(choices)) {
     const text = choices.map((choice) => JSON.stringify(choice)).join("|");
@@ -603,8 +603,4 @@ function typeOf(schema: unknown): string {
 function firstSentence(text: string): string {
   const [line = ""] = text.trim().split("\n", 1);
   return /^.{20,}?[.!?](?=\s)/.exec(line)?.[0] ?? line;
-}
-
-function isObject(value: unknown): value is { readonly [key: string]: unknown } {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

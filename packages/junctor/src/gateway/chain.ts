@@ -3,6 +3,7 @@ import { stat } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { recover, type Clock, dateOf } from "@junctor/core/async";
 import { ConfigError } from "@junctor/core/errors";
+import type { JsonObject } from "@junctor/core/json";
 import { isModernRevision } from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
 import {
@@ -267,11 +268,11 @@ export async function loadMiddleware(path: string, file: string): Promise<Middle
   if (typeof made !== "object" || made === null)
     throw fail(`${path} has no middleware: write export default { beforeCall(call) { … } }`);
   const wrong = hooks.find((hook) => {
-    const value = (made as { readonly [key: string]: unknown })[hook];
+    const value = (made as JsonObject)[hook];
     return value !== undefined && typeof value !== "function";
   });
   if (wrong !== undefined) throw fail(`${path}: ${wrong} must be a function`);
-  if (!hooks.some((hook) => (made as { readonly [key: string]: unknown })[hook] !== undefined))
+  if (!hooks.some((hook) => (made as JsonObject)[hook] !== undefined))
     throw fail(`${path} has none of the hooks ${hooks.join(", ")}`);
   return made;
 }

@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import type { JsonObject } from "@junctor/core/json";
 import type { ClientPlace, ClientProgram } from "./clients.ts";
 import { readJsonSection, type SectionEdit, SpliceError, spliceJson } from "./json-splice.ts";
 
@@ -94,7 +95,7 @@ export async function readSection(
   { format, section }: Pick<ClientProgram, "format" | "section">,
   file: string,
   text: string,
-): Promise<{ readonly [name: string]: unknown }> {
+): Promise<JsonObject> {
   if (format === "json") return readJsonSection(file, text, section);
   const value =
     format === "toml"
@@ -103,7 +104,7 @@ export async function readSection(
   const found = value[section] ?? {};
   if (typeof found !== "object" || Array.isArray(found))
     throw new SpliceError(file, `${section} holds no servers by name`);
-  return found as { readonly [name: string]: unknown };
+  return found as JsonObject;
 }
 
 /** Edits a section of a client's file in its own format. */

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
+import type { JsonObject } from "@junctor/core/json";
 import {
   isOurEntry,
   type Launcher,
@@ -38,7 +39,7 @@ export interface InstallPlan {
   /** Servers that stay with the client, and why. */
   readonly stays: ReadonlyMap<string, string>;
   /** Servers that are taken out of the client's file, as they were written. */
-  readonly removed: { readonly [name: string]: unknown };
+  readonly removed: JsonObject;
   readonly replaced: unknown;
 }
 

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { BrandedError } from "@junctor/core/errors";
+import type { JsonObject } from "@junctor/core/json";
 import { createFindings, type JsonMember, type JsonNode, parseJsoncNode } from "../config/index.ts";
 
 /** An edit of the object `section` at the top of a file. */
@@ -34,15 +35,11 @@ export function parseJson(file: string, text: string): JsonNode | undefined {
 }
 
 /** The members of a section; none when there is no such section. Throws a `SpliceError` when it is no object. */
-export function readJsonSection(
-  file: string,
-  text: string,
-  section: string,
-): { readonly [key: string]: unknown } {
+export function readJsonSection(file: string, text: string, section: string): JsonObject {
   const node = parseJson(file, text);
   if (node === undefined) return {};
   const found = findSection(file, node, section);
-  return (found?.value ?? {}) as { readonly [key: string]: unknown };
+  return (found?.value ?? {}) as JsonObject;
 }
 
 /**
@@ -68,7 +65,7 @@ function createFile(text: string, { section, set }: SectionEdit): string {
 }
 
 function applyTo(value: unknown, { section, set, remove }: SectionEdit): unknown {
-  const top = value as { readonly [key: string]: unknown };
+  const top = value as JsonObject;
   const members = Object.entries(top[section] ?? {}).filter(([key]) => !remove.includes(key));
   return { ...top, [section]: Object.fromEntries([...members, ...set]) };
 }

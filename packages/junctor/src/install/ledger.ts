@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { systemClock } from "@junctor/core/async";
+import type { JsonObject } from "@junctor/core/json";
 import { homeFolder } from "../attach/index.ts";
 import { readPrivateFile, writePrivateFile } from "../config/index.ts";
 import { isOurEntry } from "./client-entry.ts";
@@ -19,7 +20,7 @@ export interface LedgerEntry {
   /** Of the file as we left it; empty when the backup must not be given back. */
   readonly sha256After: string;
   /** Servers that were taken out, as they were written. */
-  readonly removed: { readonly [name: string]: unknown };
+  readonly removed: JsonObject;
   /** What our entry replaced, if there was one. */
   readonly replaced?: unknown;
 }

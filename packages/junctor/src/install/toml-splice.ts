@@ -1,13 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
+import { isJsonObject, type JsonObject } from "@junctor/core/json";
 import { parse } from "smol-toml";
 import { parseOrNone, type SectionEdit, SpliceError } from "./json-splice.ts";
 
 const begin = "# >>> junctor";
 const end = "# <<< junctor";
 
-type Table = { readonly [key: string]: unknown };
-
-export function parseToml(file: string, text: string): Table {
+export function parseToml(file: string, text: string): JsonObject {
   try {
     return parse(text);
   } catch (error) {
@@ -29,12 +28,14 @@ export function spliceToml(file: string, text: string, { section, set, remove }:
   const kept = cutTables(cutBlock(text), section, gone);
   const lines = [
     begin,
-    ...Array.from(set, ([name, value]) => toTable(`${section}.${toKey(name)}`, value as Table)).flat(),
+    ...Array.from(set, ([name, value]) => toTable(`${section}.${toKey(name)}`, value as JsonObject)).flat(),
     end,
   ];
   const gap = kept === "" || kept.endsWith("\n") ? "" : eol;
   const next = set.size === 0 ? kept : `${kept}${gap}${lines.join(eol)}${eol}`;
-  const tables = Object.entries((before[section] ?? {}) as Table).filter(([name]) => !gone.includes(name));
+  const tables = Object.entries((before[section] ?? {}) as JsonObject).filter(
+    ([name]) => !gone.includes(name),
+  );
   const after = parseOrNone(() => parseToml(file, next));
   const { [section]: _, ...rest } = before;
   const { [section]: got = {}, ...others } = after ?? {};
@@ -84,18 +85,14 @@ function isOf(header: string, section: string, name: string): boolean {
   });
 }
 
-function toTable(path: string, value: Table): readonly string[] {
-  const plain = Object.entries(value).filter(([, each]) => !isTable(each));
-  const tables = Object.entries(value).filter(([, each]) => isTable(each));
+function toTable(path: string, value: JsonObject): readonly string[] {
+  const plain = Object.entries(value).filter(([, each]) => !isJsonObject(each));
+  const tables = Object.entries(value).filter(([, each]) => isJsonObject(each));
   return [
     `[${path}]`,
     ...plain.map(([key, each]) => `${toKey(key)} = ${JSON.stringify(each)}`),
-    ...tables.flatMap(([key, each]) => toTable(`${path}.${toKey(key)}`, each as Table)),
+    ...tables.flatMap(([key, each]) => toTable(`${path}.${toKey(key)}`, each as JsonObject)),
   ];
-}
-
-function isTable(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function toKey(name: string): string {

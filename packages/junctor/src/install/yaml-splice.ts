@@ -1,17 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
+import type { JsonObject } from "@junctor/core/json";
 import { type Document, isMap, isScalar, type Pair, parseDocument, stringify } from "yaml";
 import { parseOrNone, type SectionEdit, SpliceError } from "./json-splice.ts";
 
-type Mapping = { readonly [key: string]: unknown };
-
-export function parseYaml(file: string, text: string): Mapping {
+export function parseYaml(file: string, text: string): JsonObject {
   const document = parseDocument(text, { uniqueKeys: true });
   const [error] = document.errors;
   if (error !== undefined) throw new SpliceError(file, error.message.split("\n")[0] ?? "it is no YAML");
   const value = toValue(file, document) ?? {};
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new SpliceError(file, "is not a mapping");
-  return value as Mapping;
+  return value as JsonObject;
 }
 
 /** Throws a `SpliceError` for an alias of nothing, or for more aliases than a person would write. */
@@ -33,7 +32,9 @@ export function spliceYaml(file: string, text: string, { section, set, remove }:
   const gone = [...remove, ...set.keys()];
   const kept = cutPairs(text, section, gone);
   const next = set.size === 0 ? kept : insert(kept, { section, set, eol });
-  const members = Object.entries((before[section] ?? {}) as Mapping).filter(([name]) => !gone.includes(name));
+  const members = Object.entries((before[section] ?? {}) as JsonObject).filter(
+    ([name]) => !gone.includes(name),
+  );
   const wanted = { ...before, [section]: { ...Object.fromEntries(members), ...Object.fromEntries(set) } };
   const got = parseOrNone(() => parseYaml(file, next));
   if (got === undefined || !isDeepStrictEqual({ ...got, [section]: got[section] ?? {} }, wanted))

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { realpathSync } from "node:fs";
 import type { ListPart } from "@junctor/core/fit";
+import { isJsonObject, type JsonObject } from "@junctor/core/json";
 import { readSmallFile, writePrivateFile } from "../config/index.ts";
 import { junctor } from "../invocation/index.ts";
 
@@ -68,7 +69,7 @@ export function toCanonicalJson(value: unknown, lineBreak?: string): string {
     : Object.keys(value)
         .toSorted()
         .map((key) => {
-          const member = toCanonicalJson((value as { readonly [key: string]: unknown })[key], inner);
+          const member = toCanonicalJson((value as JsonObject)[key], inner);
           return `${JSON.stringify(key)}:${inner === undefined ? "" : " "}${member}`;
         });
   const [open, close] = isArray ? "[]" : "{}";
@@ -88,13 +89,14 @@ function parseLock(text: string): LockState {
   } catch {
     return damaged("is not JSON");
   }
-  if (!isObject(value) || typeof value["version"] !== "number") return damaged("is not a lock of Junctor");
+  if (!isJsonObject(value) || typeof value["version"] !== "number")
+    return damaged("is not a lock of Junctor");
   const { version: found, integrity, servers } = value;
   if (found > version) {
     const message = `has version ${found}, and this Junctor knows ${version}: update Junctor`;
     return { kind: "unusable", message };
   }
-  const lock = isObject(servers) ? toLock(servers) : undefined;
+  const lock = isJsonObject(servers) ? toLock(servers) : undefined;
   if (lock === undefined) return damaged("has no definitions where they belong");
   if (integrity !== integrityOf(servers)) return damaged(`was edited since ${junctor("trust")} wrote it`);
   return { kind: "read", lock, text };
@@ -125,27 +127,21 @@ function toServers(lock: Lock): unknown {
 }
 
 /** The lock that the member `servers` describes; undefined when it is none. */
-function toLock(servers: LockFields): Lock | undefined {
+function toLock(servers: JsonObject): Lock | undefined {
   const lock = new Map<string, Approved>();
   for (const [server, parts] of Object.entries(servers)) {
-    if (!isObject(parts)) return undefined;
+    if (!isJsonObject(parts)) return undefined;
     const approved = new Map<LockPart, ReadonlyMap<string, unknown>>();
     for (const [key, things] of Object.entries(parts)) {
       const part = lockParts.find((each) => each === key);
       if (part === undefined) return undefined;
-      if (part === "instructions" ? typeof things !== "string" : !isObject(things)) return undefined;
-      const named = part === "instructions" ? [["", things] as const] : Object.entries(things as LockFields);
+      if (part === "instructions" ? typeof things !== "string" : !isJsonObject(things)) return undefined;
+      const named = part === "instructions" ? [["", things] as const] : Object.entries(things as JsonObject);
       approved.set(part, new Map(named));
     }
     lock.set(server, approved);
   }
   return lock;
-}
-
-type LockFields = { readonly [key: string]: unknown };
-
-function isObject(value: unknown): value is LockFields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The file behind a link: the link stays. */

@@ -2,7 +2,7 @@ import type { Client, ConnectOptions } from "@junctor/client";
 import type { MemberLists } from "@junctor/core/compose";
 import { ConfigError, UriTemplateError } from "@junctor/core/errors";
 import { type ListPart, toListFault } from "@junctor/core/fit";
-import { RawJson } from "@junctor/core/json";
+import { type JsonObject, RawJson } from "@junctor/core/json";
 import { definitionOf, fromDefinition, parseUriTemplate } from "@junctor/core/mcp";
 import { foldCase, spellingsOf } from "@junctor/core/provider";
 import type { LockConfig } from "../config/index.ts";
@@ -238,9 +238,9 @@ export function nameOf(part: ListPart, item: object): string {
 }
 
 function withoutContent(item: unknown): unknown {
-  const { size: _, annotations, ...rest } = item as { readonly [key: string]: unknown };
+  const { size: _, annotations, ...rest } = item as JsonObject;
   if (annotations === undefined) return rest;
-  const { lastModified: __, ...lasting } = annotations as { readonly [key: string]: unknown };
+  const { lastModified: __, ...lasting } = annotations as JsonObject;
   return Object.keys(lasting).length === 0 ? rest : { ...rest, annotations: lasting };
 }
 

@@ -1,4 +1,5 @@
 import { parseObject, readBoundedText } from "@junctor/client/internal";
+import type { JsonObject } from "@junctor/core/json";
 
 /** An issuer gave no usable answer. The message names the address and never what was sent. */
 export class IssuerUnavailable extends Error {
@@ -25,7 +26,7 @@ export async function fetchJson(
     readonly headers?: { readonly [name: string]: string };
     readonly body?: string;
   },
-): Promise<{ readonly [member: string]: unknown }> {
+): Promise<JsonObject> {
   const { fetch, method = "GET", headers = {}, body } = request;
   try {
     const response = await fetch(url, {

@@ -1,4 +1,5 @@
 import type { QuestionHandlers } from "@junctor/client";
+import { isJsonObject, type JsonObject } from "@junctor/core/json";
 import type { Elicited } from "@junctor/core/mcp";
 import { toSchema } from "@junctor/server/internal";
 import {
@@ -11,8 +12,6 @@ import {
   type ValueType,
   withTerminal,
 } from "../terminal/index.ts";
-
-type FormPart = { readonly [name: string]: unknown };
 
 interface QuestionsOptions {
   /** Whether there is a person at a terminal to ask. */
@@ -56,13 +55,13 @@ export function createQuestions({ isInteractive, say, onInterrupt }: QuestionsOp
   };
 }
 
-function messageOf({ message }: FormPart): string {
+function messageOf({ message }: JsonObject): string {
   return typeof message === "string" ? toSafeText(message) : "(it does not say what for)";
 }
 
 async function fillIn(
   message: string,
-  params: FormPart,
+  params: JsonObject,
   ask: AskLine,
   say: QuestionsOptions["say"],
 ): Promise<Elicited> {
@@ -87,7 +86,7 @@ async function fillIn(
 
 interface Field {
   readonly name: string;
-  readonly schema: FormPart;
+  readonly schema: JsonObject;
   readonly isRequired: boolean;
 }
 
@@ -124,7 +123,7 @@ function toPrompt({ name, schema, isRequired }: Field, type: ValueType): string 
 }
 
 /** Choices that have a title of their own, each on a line. */
-function describeChoices(schema: FormPart): readonly string[] {
+function describeChoices(schema: JsonObject): readonly string[] {
   const items = toFormPart(schema["items"]);
   const lists = [schema["oneOf"], schema["anyOf"], items["anyOf"], items["oneOf"]];
   return lists
@@ -143,7 +142,7 @@ function toTexts(text: string, { kinds }: ValueType): readonly string[] {
 }
 
 /** The fault of a value whose type is right: its length, range or format. */
-async function misfit(value: unknown, schema: FormPart): Promise<string | undefined> {
+async function misfit(value: unknown, schema: JsonObject): Promise<string | undefined> {
   const { default: _, enumNames: __, ...checked } = schema;
   const verdict = await toSchema(checked).check(value);
   return verdict.ok ? undefined : `that ${verdict.issues.map((issue) => issue.message).join("; ")}`;
@@ -167,6 +166,6 @@ function shown(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-function toFormPart(value: unknown): FormPart {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as FormPart) : {};
+function toFormPart(value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {};
 }

@@ -1,3 +1,4 @@
+import { isJsonObject, type JsonObject } from "@junctor/core/json";
 import type { Tool } from "@junctor/core/mcp";
 import { suggest } from "@junctor/core/options";
 import { junctor } from "../../invocation/index.ts";
@@ -11,15 +12,13 @@ import {
   type ValueType,
 } from "../terminal/index.ts";
 
-type Values = { readonly [name: string]: unknown };
-
 /** One argument of a tool. */
 interface ToolArgument {
   readonly name: string;
   /** As one would write it in a manual. */
   readonly type: string;
   readonly isRequired: boolean;
-  readonly schema: Values;
+  readonly schema: JsonObject;
 }
 
 /** The arguments of a tool, those that it needs first. */
@@ -29,7 +28,7 @@ function argumentsOf(tool: Tool): readonly ToolArgument[] {
     name,
     type: describeType(typeOf(tool, name)),
     isRequired: required.includes(name),
-    schema: isRecord(schema) ? schema : {},
+    schema: isJsonObject(schema) ? schema : {},
   }));
   return all.toSorted((one, other) => Number(other.isRequired) - Number(one.isRequired));
 }
@@ -59,7 +58,7 @@ function toSynopsis(tool: Tool, write: (name: string) => string): string {
  * The arguments meant by `key=value` words: each value is read as the type its key has in the tool's schema. Throws a
  * {@link UsageError} that says which word is wrong and what the tool takes.
  */
-export function parseAssignments(words: readonly string[], tool: Tool): Values {
+export function parseAssignments(words: readonly string[], tool: Tool): JsonObject {
   const texts = new Map<string, string[]>();
   for (const word of words) {
     const [key, text] = split(word, tool);
@@ -77,14 +76,14 @@ export function parseAssignments(words: readonly string[], tool: Tool): Values {
 }
 
 /** The arguments given as one JSON object. */
-export function parseArgumentsJson(text: string, tool: Tool): Values {
+export function parseArgumentsJson(text: string, tool: Tool): JsonObject {
   let args: unknown;
   try {
     args = JSON.parse(text);
   } catch (error) {
     throw new UsageError(`--args is not JSON: ${(error as Error).message}; write --args '{"name": "value"}'`);
   }
-  if (!isRecord(args)) throw wrong(`--args needs a JSON object, such as '{"key":"value"}'`, tool);
+  if (!isJsonObject(args)) throw wrong(`--args needs a JSON object, such as '{"key":"value"}'`, tool);
   for (const key of Object.keys(args)) assertKnown(key, tool);
   assertComplete(args, tool);
   return args;
@@ -110,7 +109,7 @@ function assertKnown(key: string, tool: Tool): void {
   const names = Object.keys(propertiesOf(tool));
   const { additionalProperties, patternProperties } = tool.inputSchema;
   const isOpen =
-    additionalProperties === true || isRecord(additionalProperties) || patternProperties !== undefined;
+    additionalProperties === true || isJsonObject(additionalProperties) || patternProperties !== undefined;
   // A schema without properties of its own may have them in parts (`anyOf`, `$ref`); the check of the whole decides.
   if (names.includes(key) || isOpen || (names.length === 0 && !isClosed(tool))) return;
   const hint = suggest(key, names, "");
@@ -122,7 +121,7 @@ function isClosed({ inputSchema }: Tool): boolean {
   return inputSchema["additionalProperties"] === false || !parts.some((part) => part in inputSchema);
 }
 
-function assertComplete(args: Values, tool: Tool): void {
+function assertComplete(args: JsonObject, tool: Tool): void {
   const missing = requiredOf(tool).filter((name) => !Object.hasOwn(args, name));
   if (missing.length > 0)
     throw wrong(`${missing.join(" and ")} ${missing.length > 1 ? "are" : "is"} missing`, tool);
@@ -145,18 +144,14 @@ function typeOf({ inputSchema, ...tool }: Tool, name: string): ValueType {
   return toValueType(schema, inputSchema);
 }
 
-function propertiesOf({ inputSchema }: Tool): Values {
+function propertiesOf({ inputSchema }: Tool): JsonObject {
   const { properties } = inputSchema;
-  return isRecord(properties) ? properties : {};
+  return isJsonObject(properties) ? properties : {};
 }
 
 function requiredOf({ inputSchema }: Tool): readonly string[] {
   const { required } = inputSchema;
   return Array.isArray(required) ? required.filter((name) => typeof name === "string") : [];
-}
-
-function isRecord(value: unknown): value is Values {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** What a tool takes, for people who are about to call it. */

@@ -3,6 +3,7 @@ import { existsSync, lstatSync, readlinkSync, realpathSync, type Stats } from "n
 import { dirname, isAbsolute, join, parse, relative, resolve, sep } from "node:path";
 import { guardVariable } from "@junctor/client/internal";
 import { ConfigError, type ConfigIssue } from "@junctor/core/errors";
+import type { JsonObject } from "@junctor/core/json";
 import { suggest } from "@junctor/core/options";
 import {
   type GatewayConfig,
@@ -264,7 +265,7 @@ function readAgreements(): readonly AgreedConfig[] {
 
 function isAgreement(value: unknown): value is AgreedConfig {
   if (typeof value !== "object" || value === null) return false;
-  const { path, sha256 } = value as { readonly [key: string]: unknown };
+  const { path, sha256 } = value as JsonObject;
   return typeof path === "string" && typeof sha256 === "string";
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { JsonObject } from "@junctor/core/json";
 import { elicit } from "@junctor/core/mcp";
 import { inputRequired } from "@junctor/core/provider";
 import { createRegistry, type Registry } from "@junctor/server";
@@ -51,6 +52,6 @@ export function createDemoRegistry(): Registry {
   return registry;
 }
 
-function object(properties: { readonly [name: string]: object }): { readonly [keyword: string]: unknown } {
+function object(properties: { readonly [name: string]: object }): JsonObject {
   return { type: "object", properties, required: Object.keys(properties), additionalProperties: false };
 }

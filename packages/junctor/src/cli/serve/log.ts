@@ -1,5 +1,6 @@
 import { appendFileSync, mkdirSync, renameSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import type { JsonObject } from "@junctor/core/json";
 import { pino } from "pino";
 import type { LeveledLog } from "../../admin/index.ts";
 import { toSafeLine } from "../terminal/index.ts";
@@ -60,7 +61,7 @@ export function isAtLeast(line: string, level: string): boolean {
 
 /** `12:00:00 warn  github is down  reason="it ended"` */
 function toPretty(line: string): string {
-  const { level, time, msg, ...facts } = JSON.parse(line) as { readonly [key: string]: unknown };
+  const { level, time, msg, ...facts } = JSON.parse(line) as JsonObject;
   const clock = String(time).slice(11, 19);
   const shown = Object.entries(facts).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
   const text = [clock, (levels[Number(level)] ?? "?").padEnd(5), String(msg), ...shown].join(" ");

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { BrandedError } from "@junctor/core/errors";
+import { isJsonObject } from "@junctor/core/json";
 import { nearest, suggest } from "@junctor/core/options";
 import type { JsonSchema } from "@junctor/core/schema";
 import { invocation, junctor } from "../../invocation/index.ts";
@@ -295,7 +296,7 @@ const maxDepth = 16;
 
 /** The type a schema describes. References are looked up in `root`; what is not understood is taken for anything. */
 export function toValueType(schema: unknown, root: JsonSchema, depth = 0): ValueType {
-  if (!isRecord(schema) || depth > maxDepth) return anything;
+  if (!isJsonObject(schema) || depth > maxDepth) return anything;
   const { $ref, enum: listed, type, anyOf, oneOf, allOf, items } = schema;
   if (typeof $ref === "string") return toValueType(follow($ref, root), root, depth + 1);
   if (Object.hasOwn(schema, "const")) return { ...anything, choices: [schema["const"]] };
@@ -339,7 +340,7 @@ function follow(ref: string, root: JsonSchema): unknown {
   let at: unknown = root;
   for (const step of ref.slice(1).split("/").slice(1)) {
     const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
-    at = isRecord(at) && Object.hasOwn(at, key) ? at[key] : undefined;
+    at = isJsonObject(at) && Object.hasOwn(at, key) ? at[key] : undefined;
   }
   return at;
 }
@@ -427,7 +428,7 @@ const readers: { readonly [Name in ValueKind]: (text: string) => unknown } = {
       (value) => Number.isFinite(value) && (Number.isSafeInteger(value) || !/^-?\d+$/.test(text)),
     ),
   array: (text) => parseJson(text, Array.isArray),
-  object: (text) => parseJson(text, isRecord),
+  object: (text) => parseJson(text, isJsonObject),
   string: (text) => text,
 };
 
@@ -448,8 +449,4 @@ function toWord(value: unknown): string {
 
 function toText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
-}
-
-function isRecord(value: unknown): value is JsonSchema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
