@@ -56,6 +56,13 @@ export interface Authenticate {
   readonly challengeFor?: (scopes: readonly string[], path: string) => string;
 }
 
+/** The caller that an `authenticate` of any program found, if it has a name. */
+export function toCaller(known: Authenticated): Caller | undefined {
+  if (typeof known === "string") return { name: known };
+  const isCaller = typeof known === "object" && known !== null && "name" in known;
+  return isCaller && typeof known.name === "string" ? known : undefined;
+}
+
 /** What a challenge says (RFC 6750, section 3, and RFC 9728, section 5.1). */
 interface Challenge {
   readonly error?: "invalid_request" | "invalid_token" | "insufficient_scope";

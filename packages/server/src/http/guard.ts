@@ -122,13 +122,6 @@ export interface Admission {
   };
 }
 
-/** The caller that an `authenticate` of any program found, if it has a name. */
-export function toCaller(known: Authenticated): Caller | undefined {
-  if (typeof known === "string") return { name: known };
-  const isCaller = typeof known === "object" && known !== null && "name" in known;
-  return isCaller && typeof known.name === "string" ? known : undefined;
-}
-
 /** Whose share a request counts towards: its caller's, or that of its address where callers have no names. */
 export function ownerOf({ caller, http, piped }: Admission): string | undefined {
   return caller ?? (piped === undefined ? http.remoteAddress : piped.from);

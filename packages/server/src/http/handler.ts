@@ -10,7 +10,7 @@ import {
   cardType,
   toCardPages,
 } from "@junctor/core/mcp";
-import { anybody, type Authenticated } from "./authenticate.ts";
+import { anybody, type Authenticated, toCaller } from "./authenticate.ts";
 import type { PipedFrom } from "./elsewhere.ts";
 import { type Endpoint, type HttpLoad, KeepAlive, toLoad, writeWarning } from "./endpoint.ts";
 import { createMemoryEventStore } from "./event-store.ts";
@@ -22,7 +22,6 @@ import {
   corsHeaders,
   createGuard,
   isPreflight,
-  toCaller,
   withHeaders,
 } from "./guard.ts";
 import type { HttpOptions } from "./http-options.ts";

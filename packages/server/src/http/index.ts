@@ -6,6 +6,7 @@ export {
   type AuthRequest,
   type ClientCertificate,
   toChallenge,
+  toCaller,
 } from "./authenticate.ts";
 export { limitConnections, toTimeouts } from "./connections.ts";
 export {
@@ -17,7 +18,7 @@ export {
 } from "./elsewhere.ts";
 export { createMemoryEventStore, type EventStore } from "./event-store.ts";
 export { type FetchHandler, type FetchOptions, toFetchHandler } from "./fetch.ts";
-export { type Admission, createGuard, toCaller } from "./guard.ts";
+export { type Admission, createGuard } from "./guard.ts";
 export type { HttpOptions, ListenHttpOptions } from "./http-options.ts";
 export { sessionNotFound } from "./legacy.ts";
 export { constrainedBytes } from "./memory-watch.ts";
