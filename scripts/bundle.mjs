@@ -32,10 +32,73 @@ await bundle("server", {
     { name: "server", test: isOf("server"), tags: ["$initial"] },
   ],
 });
+await bundleEdge();
 await bundle("client", {
   entries: ["index.ts", "internal.ts"],
   groups: [{ name: "client", test: isOf("client"), tags: ["$initial"] }],
 });
+
+/**
+ * The server for runtimes without Node, core and all else in one file: it imports nothing. What Node has comes from packages/server/src/edge.
+ */
+async function bundleEdge() {
+  const edge = (file) => join(sourceOf("server"), "edge", file);
+  const inPlaceOf = new Map([
+    ["node:buffer", "buffer.ts"],
+    ["node:crypto", "crypto.ts"],
+    [join(sourceOf("core"), "schema/engine.ts"), "engine.ts"],
+    [join(sourceOf("server"), "app/transports.ts"), "transports.ts"],
+  ]);
+  const globals = ["process", "setTimeout", "setInterval", "setImmediate", "clearTimeout", "clearInterval"];
+  await build({
+    cwd: root,
+    input: { edge: edge("index.ts") },
+    platform: "neutral",
+    tsconfig: join(root, "tsconfig.build.json"),
+    resolve: { mainFields: ["module", "main"] },
+    // What imports them is not used, and left out.
+    external: (id) => id.startsWith("node:") && !inPlaceOf.has(id),
+    transform: {
+      target: "es2022",
+      inject: {
+        ...Object.fromEntries(globals.map((name) => [name, [edge("globals.ts"), name]])),
+        Buffer: [edge("buffer.ts"), "Buffer"],
+      },
+    },
+    plugins: [
+      {
+        name: "edge",
+        generateBundle(_, files) {
+          for (const { fileName, imports = [] } of Object.values(files)) {
+            if (imports.length > 0)
+              throw new Error(`${fileName} must import nothing, but imports ${imports.join(", ")}`);
+          }
+        },
+        async resolveId(id, importer, options) {
+          if (options.kind === "dynamic-import") return edge("absent.ts");
+          const ofCore = /^@junctor\/core\/([\w-]+)$/.exec(id)?.[1];
+          const found = ofCore === undefined ? undefined : join(sourceOf("core"), ofCore, "index.ts");
+          const path = found ?? (id.startsWith(".") ? join(importer, "..", id) : id);
+          const other = inPlaceOf.get(path);
+          if (other !== undefined) return edge(other);
+          if (found !== undefined) return this.resolve(found, importer, options);
+          return undefined;
+        },
+      },
+    ],
+    onLog: (level, { message }) => {
+      if (level === "warn") throw new Error(message);
+    },
+    output: {
+      dir: join(out, "server"),
+      format: "esm",
+      comments: false,
+      minify: true,
+      entryFileNames: "edge.js",
+      codeSplitting: false,
+    },
+  });
+}
 
 function isOfHttp(id) {
   return id.startsWith(join(sourceOf("server"), "http", sep));

@@ -254,6 +254,11 @@ function dependenciesOf(name: string): ReadonlySet<string> {
     readonly peerDependencies?: object;
   };
   // What has its own chunk in core's bundle is no dependency of those who install it.
-  const bundled = name === "core" ? ["ajv", "ajv-formats", "yaml"] : [];
+  const bundled =
+    name === "core"
+      ? ["ajv", "ajv-formats", "yaml"]
+      : name === "server"
+        ? ["@cfworker/json-schema", "@noble/ciphers", "@noble/hashes"]
+        : [];
   return new Set([...Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }), ...bundled]);
 }

@@ -6,12 +6,11 @@ import {
   type Authenticate,
   type FetchHandler,
   type HttpOptions,
-  listenHttp,
   type NodeHandler,
   toCaller,
 } from "../http/index.ts";
-import { serveStdio } from "../listen/index.ts";
 import { createServer } from "../wire/index.ts";
+import { listenHttp, loadFetch, loadNode, serveStdio } from "./transports.ts";
 import type { AppOptions, Serving } from "./types.ts";
 
 export function createServing(provider: Provider, options: AppOptions<undefined>): Serving {
@@ -57,15 +56,11 @@ export function createServing(provider: Provider, options: AppOptions<undefined>
     },
     fetch: async (request, given) => {
       env ??= given;
-      fetching ??= import("../http/fetch.ts").then(({ toFetchHandler }) =>
-        toFetchHandler(serverOf(), toHttpOptions()),
-      );
+      fetching ??= loadFetch().then((toFetchHandler) => toFetchHandler(serverOf(), toHttpOptions()));
       return (await fetching)(request);
     },
     node: async (...given) => {
-      serving ??= import("../http/node-handler.ts").then(({ toNodeHandler }) =>
-        toNodeHandler(serverOf(), toHttpOptions()),
-      );
+      serving ??= loadNode().then((toNodeHandler) => toNodeHandler(serverOf(), toHttpOptions()));
       return (await serving)(...given);
     },
     listen: (listening = {}) =>

@@ -1,0 +1,17 @@
+import type { Server } from "@junctor/core/mcp";
+import type { FetchOptions, NodeHandler, toFetchHandler } from "../http/index.ts";
+
+// The transports of an app, each loaded when it is first used. Runtimes without Node get another file in place of this one, from edge.
+
+export { listenHttp } from "../http/index.ts";
+export { serveStdio } from "../listen/index.ts";
+
+export async function loadFetch(): Promise<typeof toFetchHandler> {
+  const { toFetchHandler: loaded } = await import("../http/fetch.ts");
+  return loaded;
+}
+
+export async function loadNode(): Promise<(server: Server, options: FetchOptions) => NodeHandler> {
+  const { toNodeHandler: loaded } = await import("../http/node-handler.ts");
+  return loaded;
+}
