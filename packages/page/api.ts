@@ -43,7 +43,7 @@ export function takeKey(): string | undefined {
   if (given === undefined) return sessionStorage.getItem(keyItem) ?? undefined;
   const key = decode(given);
   sessionStorage.setItem(keyItem, key);
-  location.replace("#/servers");
+  location.replace("#/");
   return key;
 }
 

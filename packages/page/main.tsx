@@ -3,27 +3,30 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { createApi, keepKey, takeKey } from "./api.ts";
 import { Callers } from "./callers.tsx";
 import { Calls } from "./calls.tsx";
-import { Charts } from "./charts.tsx";
+import { Mark } from "./icons.tsx";
 import { Log } from "./log.tsx";
-import { ParkedView } from "./parked.tsx";
-import { Badge } from "./parts.tsx";
-import { ProblemsView } from "./problems.tsx";
+import { Overview } from "./overview.tsx";
 import { type Route, useRoute } from "./route.ts";
+import { Server } from "./server.tsx";
 import { Servers } from "./servers.tsx";
+import { Settings } from "./settings.tsx";
+import { Shell } from "./shell.tsx";
 import { createStore, type Known, type Store, useKnown } from "./store.ts";
 import { Tools } from "./tools.tsx";
+import { Waiting } from "./waiting.tsx";
+import { describeAge, describeTime } from "./words.ts";
 
 type View = (props: { readonly store: Store; readonly route: Route }) => JSX.Element;
 
-const views: { readonly [name: string]: { readonly label: string; readonly View: View } } = {
-  servers: { label: "Servers", View: Servers },
-  tools: { label: "Tools", View: Tools },
-  calls: { label: "Calls", View: Calls },
-  charts: { label: "Charts", View: Charts },
-  parked: { label: "Parked", View: ParkedView },
-  callers: { label: "Callers", View: Callers },
-  problems: { label: "Problems", View: ProblemsView },
-  log: { label: "Log", View: Log },
+const views: { readonly [name: string]: View } = {
+  overview: Overview,
+  servers: (props) => (props.route.rest === "" ? <Servers {...props} /> : <Server {...props} />),
+  tools: Tools,
+  calls: Calls,
+  callers: Callers,
+  waiting: Waiting,
+  log: Log,
+  settings: Settings,
 };
 
 function Page(): JSX.Element {
@@ -47,6 +50,7 @@ function KeyForm({ onKey, isRefused = false }: KeyProps): JSX.Element {
   const [key, setKey] = useState("");
   return (
     <main class="alone">
+      <Mark size={48} />
       <h1>Junctor</h1>
       {isRefused && (
         <p class="trouble" role="alert">
@@ -56,6 +60,7 @@ function KeyForm({ onKey, isRefused = false }: KeyProps): JSX.Element {
       <form
         onSubmit={(event) => {
           event.preventDefault();
+          if (key === "") return;
           keepKey(key);
           onKey(key);
         }}
@@ -75,7 +80,7 @@ function KeyForm({ onKey, isRefused = false }: KeyProps): JSX.Element {
             onInput={({ currentTarget }) => setKey(currentTarget.value)}
           />
         </div>
-        <button type="submit" class="main" disabled={key === ""}>
+        <button type="submit" class="ink">
           Open
         </button>
       </form>
@@ -89,92 +94,41 @@ function Gateway({ apiKey, onKey }: Pick<KeyProps, "onKey"> & { readonly apiKey:
   const known = useKnown(store);
   const route = useRoute();
   if (known.link === "refused") return <KeyForm onKey={onKey} isRefused />;
-  const { View } = (Object.hasOwn(views, route.view) ? views[route.view] : undefined) ?? { View: NoView };
+  const View = (Object.hasOwn(views, route.view) ? views[route.view] : undefined) ?? NoView;
+  const key = `${route.view} ${route.view === "servers" ? route.rest.split("/")[0] : ""}`;
   return (
-    <>
-      <a class="skip" href="#content" onClick={skip}>
-        Skip to the content
-      </a>
-      <Banner known={known} />
-      <nav aria-label="Views">
-        <ul>
-          {Object.entries(views).map(([name, { label }]) => (
-            <li key={name}>
-              <a href={`#/${name}`} aria-current={name === route.view ? "page" : undefined}>
-                {label}
-                {countOf(name, known)}
-              </a>
-            </li>
-          ))}
-        </ul>
-      </nav>
-      <main id="content" tabIndex={-1}>
-        <View key={route.view} store={store} route={route} />
-      </main>
-    </>
+    <Shell store={store} route={route}>
+      <Lost known={known} />
+      <View key={key} store={store} route={route} />
+    </Shell>
   );
-}
-
-/** Without this, the part after `#` would be taken for a view. */
-function skip(event: Event): void {
-  event.preventDefault();
-  document.getElementById("content")?.focus();
 }
 
 function NoView({ route }: { readonly route: Route }): JSX.Element {
-  return <p>There is no view named {route.view}.</p>;
-}
-
-function countOf(view: string, { parked, problems }: Known): JSX.Element | undefined {
-  const count =
-    view === "parked"
-      ? parked.parked.length + parked.more
-      : view === "problems"
-        ? problems.problems.length
-        : 0;
-  return count === 0 ? undefined : <span class="count"> {count}</span>;
-}
-
-const linkTexts: { readonly [link in Known["link"]]: string } = {
-  live: "",
-  connecting: "Connecting…",
-  lost: "The gateway does not answer; trying again…",
-  full: "Too many pages of this gateway are open: close one. Trying again…",
-  refused: "",
-};
-
-function Banner({ known: { status, link } }: { readonly known: Known }): JSX.Element {
   return (
-    <header class="banner">
-      <strong>Junctor</strong>
-      {status !== undefined && <Badge state={status.state} />}
-      <span class="address">{status?.url ?? ""}</span>
-      <span role="status">{linkTexts[link]}</span>
-      <ThemeChoice />
-    </header>
+    <div class="view scroller">
+      <h1>There is no view named {route.view}</h1>
+      <p>
+        <a href="#/">Overview</a>
+      </p>
+    </div>
   );
 }
 
-const themes = ["auto", "light", "dark"] as const;
-const themeItem = "junctor-theme";
-
-function ThemeChoice(): JSX.Element {
-  const [theme, setTheme] = useState(() => localStorage.getItem(themeItem) ?? "auto");
-  useEffect(() => {
-    localStorage.setItem(themeItem, theme);
-    document.documentElement.dataset["theme"] = theme;
-  }, [theme]);
+/** Says that what is shown is old; the page tries again by itself. */
+function Lost({ known: { link, lostAt } }: { readonly known: Known }): JSX.Element {
+  const text =
+    link === "lost"
+      ? lostAt === undefined
+        ? "The gateway does not answer. Trying again…"
+        : `Not connected since ${describeTime(lostAt)}. What you see is ${describeAge(Date.now() - lostAt)} old. Trying again…`
+      : link === "full"
+        ? "Too many pages of this gateway are open: close one. Trying again…"
+        : "";
   return (
-    <label class="theme">
-      <span class="hidden">Colours</span>
-      <select value={theme} onChange={({ currentTarget }) => setTheme(currentTarget.value)}>
-        {themes.map((name) => (
-          <option key={name} value={name}>
-            {name}
-          </option>
-        ))}
-      </select>
-    </label>
+    <div role="status" class={text === "" ? "hidden" : "lost"}>
+      {text}
+    </div>
   );
 }
 

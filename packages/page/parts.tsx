@@ -1,6 +1,62 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Icon, type IconName } from "./icons.tsx";
 import type { Loaded } from "./store.ts";
+import { splitName } from "./words.ts";
+
+/** How something is, in a shape and a colour; a word beside it says the same. */
+export type Tone = "up" | "down" | "slow" | "idle" | "busy" | "asks";
+
+const tones: { readonly [state: string]: Tone } = {
+  up: "up",
+  ok: "up",
+  ready: "up",
+  Worked: "up",
+  Connected: "up",
+  starting: "busy",
+  queued: "busy",
+  sent: "busy",
+  answered: "busy",
+  task: "busy",
+  asked: "asks",
+  parked: "asks",
+  input_required: "asks",
+  draining: "slow",
+  slow: "slow",
+  warning: "slow",
+  warn: "slow",
+  cancelled: "slow",
+  down: "down",
+  failed: "down",
+  tool_error: "down",
+  refused: "down",
+  error: "down",
+  fatal: "down",
+  Revoked: "idle",
+};
+
+export function toneOf(state: string): Tone {
+  return (Object.hasOwn(tones, state) ? tones[state] : undefined) ?? "idle";
+}
+
+export function Dot({ tone }: { readonly tone: Tone }): JSX.Element {
+  return <span class={`dot ${tone}`} aria-hidden="true" />;
+}
+
+export function Badge({
+  tone,
+  children,
+}: {
+  readonly tone: Tone;
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <span class={`badge ${tone}`}>
+      <Dot tone={tone} />
+      {children}
+    </span>
+  );
+}
 
 /** A view's heading, which takes the focus when the view is opened: a screen reader then says where one is. */
 export function Heading({ children }: { readonly children: ComponentChildren }): JSX.Element {
@@ -13,68 +69,146 @@ export function Heading({ children }: { readonly children: ComponentChildren }):
   );
 }
 
-/** A state in a word and a colour; the word alone says it too. */
-export function Badge({ state }: { readonly state: string }): JSX.Element {
-  return <span class={`badge ${toneOf(state)}`}>{state.replaceAll("_", " ")}</span>;
+interface PanelProps {
+  readonly title: string;
+  readonly count?: number;
+  readonly side?: ComponentChildren;
+  readonly children: ComponentChildren;
+  readonly class?: string;
 }
 
-const tones: { readonly [state: string]: string } = {
-  up: "good",
-  ready: "good",
-  ok: "good",
-  live: "good",
-  starting: "busy",
-  queued: "busy",
-  sent: "busy",
-  answered: "busy",
-  asked: "asks",
-  parked: "asks",
-  input_required: "asks",
-  task: "asks",
-  warning: "asks",
-  draining: "asks",
-  warn: "asks",
-  down: "bad",
-  failed: "bad",
-  tool_error: "bad",
-  refused: "bad",
-  error: "bad",
-  fatal: "bad",
-  lost: "bad",
-  revoked: "bad",
-};
-
-function toneOf(state: string): string {
-  return Object.hasOwn(tones, state) ? (tones[state] ?? "") : "";
-}
-
-/** The last points of a series as a small line. It is decoration: the numbers beside it say the same. */
-export function Sparkline({ values }: { readonly values: readonly (number | null)[] }): JSX.Element {
-  const most = Math.max(1e-9, ...values.map((value) => value ?? 0));
-  const step = values.length > 1 ? 96 / (values.length - 1) : 0;
-  const points = values.map((value, i) => `${2 + i * step},${22 - ((value ?? 0) / most) * 20}`).join(" ");
+export function Panel({ title, count, side, children, class: more = "" }: PanelProps): JSX.Element {
   return (
-    <svg class="spark" viewBox="0 0 100 24" aria-hidden="true" preserveAspectRatio="none">
-      <polyline points={points} />
-    </svg>
+    <section class={`panel ${more}`} aria-label={title}>
+      <header>
+        <h2>
+          {title}
+          {count !== undefined && <span class="count"> {count}</span>}
+        </h2>
+        {side !== undefined && <div class="side">{side}</div>}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+export interface Option {
+  readonly value: string;
+  readonly label: string;
+  readonly count?: number | undefined;
+}
+
+interface SegmentsProps {
+  readonly label: string;
+  readonly value: string;
+  readonly options: readonly Option[];
+  readonly onChange: (value: string) => void;
+}
+
+/** One of a few. */
+export function Segments({ label, value, options, onChange }: SegmentsProps): JSX.Element {
+  return (
+    <div class="segments" role="group" aria-label={label}>
+      {options.map((option) => (
+        <button
+          key={option.value}
+          type="button"
+          aria-pressed={option.value === value}
+          onClick={() => onChange(option.value)}
+        >
+          {option.label}
+          {option.count !== undefined && <span class="count"> {option.count.toLocaleString("en-US")}</span>}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+export const ranges: readonly Option[] = [
+  { value: "5m", label: "5 min" },
+  { value: "1h", label: "1 h" },
+  { value: "24h", label: "24 h" },
+];
+
+export function toRangeMs(range: string): number {
+  return range === "5m" ? 300_000 : range === "24h" ? 86_400_000 : 3_600_000;
+}
+
+interface SearchProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}
+
+/** A search field; `/` goes there. */
+export function Search({ label, value, onChange }: SearchProps): JSX.Element {
+  return (
+    <div class="search">
+      <Icon name="search" />
+      <input
+        type="search"
+        aria-label={label}
+        placeholder={label}
+        value={value}
+        data-search
+        onInput={({ currentTarget }) => onChange(currentTarget.value)}
+      />
+      <kbd aria-hidden="true">/</kbd>
+    </div>
+  );
+}
+
+/** The last points of a series as a small line from zero, with its most beside it. */
+export function Spark(props: {
+  readonly values: readonly (number | null)[];
+  readonly describe: (most: number) => string;
+}): JSX.Element {
+  const { values, describe } = props;
+  const most = Math.max(0, ...values.map((value) => value ?? 0));
+  if (most === 0) return <span class="quiet">no calls</span>;
+  const every = Math.ceil(values.length / 40);
+  const shown = values.filter((_, index) => index % every === 0);
+  const step = 88 / Math.max(1, shown.length - 1);
+  const points = shown.map(
+    (value, index) => `${(index * step).toFixed(1)},${(19 - ((value ?? 0) / most) * 17).toFixed(1)}`,
+  );
+  return (
+    <span class="sparked">
+      <svg class="spark" viewBox="0 0 88 20" width="88" height="20" aria-hidden="true">
+        <path class="area" d={`M0,20L${points.join("L")}L88,20Z`} />
+        <path d={`M${points.join("L")}`} />
+      </svg>
+      <span class="most">{describe(most)}</span>
+    </span>
   );
 }
 
 interface ActionProps {
   readonly label: string;
+  readonly busy?: string;
   readonly act: () => Promise<unknown>;
   /** Asked before it is done. */
   readonly confirm?: string;
   readonly onDone?: () => void;
+  readonly icon?: IconName;
+  readonly class?: string;
 }
 
-/** A button for something that takes a while and may be refused. */
-export function Action({ label, act, confirm, onDone }: ActionProps): JSX.Element {
+/** A button for something that takes a while and may be refused: the reason then stands beside it. */
+export function Action({
+  label,
+  busy,
+  act,
+  confirm,
+  onDone,
+  icon,
+  class: kind = "",
+}: ActionProps): JSX.Element {
   const [state, setState] = useState<{ readonly isBusy: boolean; readonly trouble?: string }>({
     isBusy: false,
   });
   const onClick = (): void => {
-    if (confirm !== undefined && !globalThis.confirm(confirm)) return;
+    if (state.isBusy || (confirm !== undefined && !globalThis.confirm(confirm))) return;
     setState({ isBusy: true });
     act().then(
       () => {
@@ -85,21 +219,50 @@ export function Action({ label, act, confirm, onDone }: ActionProps): JSX.Elemen
     );
   };
   return (
-    <>
-      <button type="button" onClick={onClick} disabled={state.isBusy}>
-        {state.isBusy ? `${label}…` : label}
+    <span class="action">
+      <button type="button" class={kind} onClick={onClick} aria-busy={state.isBusy}>
+        {icon !== undefined && <Icon name={state.isBusy ? "clock" : icon} />}
+        {state.isBusy ? (busy ?? `${label.replace(/…$/, "")}…`) : label}
       </button>
       {state.trouble !== undefined && (
-        <p class="trouble" role="alert">
+        <span class="trouble" role="alert">
           {state.trouble}
-        </p>
+        </span>
       )}
-    </>
+    </span>
   );
 }
 
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** A cause with what it means and what to do. */
+export function CauseBox(props: {
+  readonly tone: "danger" | "warn" | "info";
+  readonly title: ComponentChildren;
+  readonly children?: ComponentChildren;
+}): JSX.Element {
+  const icon = props.tone === "danger" ? "danger" : props.tone === "warn" ? "warning" : "info";
+  return (
+    <div class={`cause ${props.tone}`}>
+      <Icon name={icon} />
+      <div>
+        <p class="title">{props.title}</p>
+        {props.children}
+      </div>
+    </div>
+  );
+}
+
+/** Nothing to show: what would be here, and how to get it. */
+export function Empty(props: { readonly title: string; readonly children?: ComponentChildren }): JSX.Element {
+  return (
+    <div class="empty">
+      <p class="title">{props.title}</p>
+      {props.children}
+    </div>
+  );
 }
 
 /** What was loaded, or why there is nothing to show. */
@@ -109,41 +272,182 @@ export function WhenLoaded<T>(props: {
 }): JSX.Element {
   const { loaded, children } = props;
   if (loaded.kind === "failed") return <p class="trouble">{loaded.message}</p>;
-  if (loaded.kind === "loading") return <p class="quiet">Loading…</p>;
+  if (loaded.kind === "loading")
+    return (
+      <div class="skeleton" aria-label="Loading…">
+        <i />
+        <i />
+        <i />
+      </div>
+    );
   return <>{children(loaded.value)}</>;
 }
 
-/** A table that a narrow screen scrolls by itself. */
-export function Table(props: {
-  readonly caption: string;
-  readonly heads: readonly string[];
-  readonly children: ComponentChildren;
+/** A tool: its server quiet, its own name in the foreground. */
+export function ToolName(props: {
+  readonly name: string;
+  readonly server?: string | undefined;
 }): JSX.Element {
+  const [server, own] = splitName(props.name, props.server);
   return (
-    <div class="scroll" role="region" aria-label={props.caption} tabIndex={0}>
-      <table>
-        <caption class="hidden">{props.caption}</caption>
-        <thead>
-          <tr>
-            {props.heads.map((head) => (
-              <th key={head} scope="col">
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>{props.children}</tbody>
-      </table>
-    </div>
+    <span class="tool-name">
+      {server !== "" && <span class="quiet">{server} </span>}
+      <b>{own}</b>
+    </span>
   );
 }
 
-/** Time that goes on while nothing else changes, once a second. */
-export function useNow(): number {
+/** Names and values under each other. */
+export function Facts(props: {
+  readonly facts: readonly (readonly [string, ComponentChildren])[];
+}): JSX.Element {
+  return (
+    <dl class="facts">
+      {props.facts
+        .filter(([, value]) => value !== undefined && value !== "")
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+/** Copies a text, and says so. */
+export function CopyButton({
+  text,
+  label = "Copy",
+}: {
+  readonly text: string;
+  readonly label?: string;
+}): JSX.Element {
+  const [isCopied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!isCopied) return undefined;
+    const timer = setTimeout(() => setCopied(false), 2000);
+    return () => clearTimeout(timer);
+  }, [isCopied]);
+  const onClick = (): void => void navigator.clipboard?.writeText(text).then(() => setCopied(true));
+  return (
+    <button
+      type="button"
+      class="ghost small icon-only"
+      aria-label={isCopied ? "Copied" : label}
+      onClick={onClick}
+    >
+      <Icon name={isCopied ? "check" : "copy"} size={14} />
+    </button>
+  );
+}
+
+/** Keys that work in a view, and what the view is of. */
+export function KeyBar(props: {
+  readonly keys: readonly (readonly [string, string])[];
+  readonly children?: ComponentChildren;
+}): JSX.Element {
+  return (
+    <footer class="keybar">
+      <span aria-hidden="true">
+        {props.keys.map(([key, does]) => (
+          <span key={key} class="hint">
+            {key.split(" ").map((each) => (
+              <kbd key={each}>{each}</kbd>
+            ))}
+            {does}
+          </span>
+        ))}
+      </span>
+      <span>{props.children}</span>
+    </footer>
+  );
+}
+
+/** Calls back for keys pressed outside of fields; `j` and `k` are also the arrows in a list. */
+export function useKeys(keys: { readonly [key: string]: (event: KeyboardEvent) => void }): void {
+  const latest = useRef(keys);
+  latest.current = keys;
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;
+      const act = Object.hasOwn(latest.current, event.key) ? latest.current[event.key] : undefined;
+      if (act === undefined || document.querySelector("dialog[open]") !== null) return;
+      event.preventDefault();
+      act(event);
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+}
+
+export function isField(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.closest("input,textarea,select,[contenteditable]") !== null;
+}
+
+/** Time that goes on while nothing else changes. */
+export function useNow(everyMs = 1000): number {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 1000);
+    const timer = setInterval(() => setNow(Date.now()), everyMs);
     return () => clearInterval(timer);
-  }, []);
+  }, [everyMs]);
   return now;
+}
+
+/** A number that grows now and then while the page is seen, to read something again. */
+export function useTicks(everyMs: number): number {
+  const [ticks, setTicks] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!document.hidden) setTicks((count) => count + 1);
+    }, everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return ticks;
+}
+
+/** Rows beyond this number are drawn only while they are seen. */
+const leastVirtual = 100;
+const beyond = 10;
+
+/** Which rows of a long list are drawn, and how much room the others take above and below. */
+export function useWindow(
+  count: number,
+  rowHeight: number,
+): {
+  readonly ref: { current: HTMLDivElement | null };
+  readonly first: number;
+  readonly last: number;
+  readonly above: number;
+  readonly below: number;
+} {
+  const ref = useRef<HTMLDivElement | null>(null);
+  const [place, setPlace] = useState({ top: 0, height: 900 });
+  useEffect(() => {
+    const box = ref.current;
+    const scroller = box?.closest(".scroller");
+    if (box === null || scroller === null || scroller === undefined) return undefined;
+    const look = (): void => {
+      const top = Math.max(0, scroller.getBoundingClientRect().top - box.getBoundingClientRect().top);
+      const row = Math.floor(top / rowHeight);
+      setPlace((before) =>
+        Math.floor(before.top / rowHeight) === row && before.height === scroller.clientHeight
+          ? before
+          : { top, height: scroller.clientHeight },
+      );
+    };
+    look();
+    scroller.addEventListener("scroll", look, { passive: true });
+    const watch = new ResizeObserver(look);
+    watch.observe(scroller);
+    return () => {
+      scroller.removeEventListener("scroll", look);
+      watch.disconnect();
+    };
+  }, [rowHeight]);
+  if (count < leastVirtual) return { ref, first: 0, last: count, above: 0, below: 0 };
+  const first = Math.max(0, Math.floor(place.top / rowHeight) - beyond);
+  const last = Math.min(count, Math.ceil((place.top + place.height) / rowHeight) + beyond);
+  return { ref, first, last, above: first * rowHeight, below: (count - last) * rowHeight };
 }

@@ -1,7 +1,8 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { AskedQuestion } from "../junctor/src/admin/answers.ts";
-import { defaultsOf, type FormValue, isUnfinished, SchemaFields } from "./schema-form.tsx";
+import { Form, SchemaFields } from "./schema-form.tsx";
+import { defaultsOf, type FormValue, type JsonSchema, findFaults } from "./schema.ts";
 
 /** An answer in the shape the protocol wants. */
 export interface QuestionAnswer {
@@ -17,11 +18,22 @@ interface QuestionsProps {
 /** The questions of a tool, all in one form: they are answered together. */
 export function Questions({ questions, onAnswer }: QuestionsProps): JSX.Element {
   const entries = Object.entries(questions);
+  const schemaOf = (key: string): JsonSchema => questions[key]?.params?.requestedSchema ?? {};
   const [values, setValues] = useState<{ readonly [key: string]: FormValue }>(() =>
-    Object.fromEntries(
-      entries.map(([key, { params }]) => [key, defaultsOf(params?.requestedSchema ?? {}) ?? {}]),
-    ),
+    Object.fromEntries(entries.map(([key]) => [key, defaultsOf(schemaOf(key), schemaOf(key)) ?? {}])),
   );
+  const [isTried, setTried] = useState(false);
+  const faults = entries.flatMap(([key]) => {
+    const at = {
+      id: `question-${key}`,
+      label: "",
+      root: schemaOf(key),
+      isRequired: false,
+      depth: 0,
+      seen: [],
+    };
+    return findFaults(schemaOf(key), values[key], at);
+  });
   const answer = (action: QuestionAnswer["action"]): void =>
     onAnswer(
       Object.fromEntries(
@@ -37,7 +49,9 @@ export function Questions({ questions, onAnswer }: QuestionsProps): JSX.Element 
       aria-label="The tool asks"
       onSubmit={(event) => {
         event.preventDefault();
-        answer("accept");
+        setTried(true);
+        if (faults.length === 0) answer("accept");
+        else document.getElementById(faults[0]?.id ?? "")?.focus();
       }}
     >
       {entries.map(([key, { params, method }]) => (
@@ -46,17 +60,27 @@ export function Questions({ questions, onAnswer }: QuestionsProps): JSX.Element 
           {params?.mode === "url" ? (
             <PageToVisit url={params.url ?? ""} />
           ) : (
-            <SchemaFields
-              id={`question-${key}`}
-              schema={params?.requestedSchema ?? {}}
-              value={values[key]}
-              onChange={(value) => setValues({ ...values, [key]: value })}
-            />
+            <Form.Provider
+              value={{
+                root: schemaOf(key),
+                faults: new Map(isTried ? faults.map(({ id, message }) => [id, message]) : []),
+                onLeave: () => {},
+              }}
+            >
+              <SchemaFields
+                id={`question-${key}`}
+                schema={schemaOf(key)}
+                value={values[key]}
+                onChange={(value) => setValues({ ...values, [key]: value })}
+                depth={0}
+                seen={[]}
+              />
+            </Form.Provider>
           )}
         </fieldset>
       ))}
-      <div class="actions">
-        <button type="submit" class="main" disabled={Object.values(values).some(isUnfinished)}>
+      <div class="acts">
+        <button type="submit" class="ink">
           Answer
         </button>
         <button type="button" onClick={() => answer("decline")}>

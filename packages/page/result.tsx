@@ -11,7 +11,7 @@ export function LongText({ text }: { readonly text: string }): JSX.Element {
   const isCut = !isWhole && text.length > maxShown;
   return (
     <>
-      <pre class="text">{isCut ? text.slice(0, maxShown) : text}</pre>
+      <pre class="code text">{isCut ? text.slice(0, maxShown) : text}</pre>
       {isCut && (
         <button type="button" onClick={() => setWhole(true)}>
           Show all {text.length} characters

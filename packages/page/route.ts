@@ -7,11 +7,19 @@ export interface Route {
   readonly query: URLSearchParams;
 }
 
+/** Views of earlier addresses. */
+const moved: { readonly [view: string]: string } = {
+  "": "overview",
+  problems: "overview",
+  charts: "overview",
+  parked: "waiting",
+};
+
 export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const [view = "", ...rest] = path.split("/");
   return {
-    view: view === "" ? "servers" : view,
+    view: (Object.hasOwn(moved, view) ? moved[view] : undefined) ?? view,
     rest: decode(rest.join("/")),
     query: new URLSearchParams(query),
   };
@@ -26,11 +34,24 @@ export function decode(text: string): string {
   }
 }
 
-/** Goes to a view; members of the query that are empty are left out. */
-export function go(view: string, query: { readonly [name: string]: string } = {}): void {
-  const given = Object.entries(query).filter(([, value]) => value !== "");
-  const text = new URLSearchParams(Object.fromEntries(given)).toString();
-  location.hash = `#/${view}${text === "" ? "" : `?${text}`}`;
+type Query = { readonly [name: string]: string | undefined };
+
+/** The address of a view; members of the query that are empty are left out. */
+export function hrefOf(view: string, query: Query = {}): string {
+  const given = Object.entries(query).filter((pair): pair is [string, string] => (pair[1] ?? "") !== "");
+  const text = new URLSearchParams(given).toString();
+  return `#/${view}${text === "" ? "" : `?${text}`}`;
+}
+
+export function go(view: string, query: Query = {}): void {
+  location.hash = hrefOf(view, query);
+}
+
+/** Changes the query and nothing else, without a step in the history of the browser. */
+export function refine({ view, rest, query }: Route, changes: Query): void {
+  const path = rest === "" ? view : `${view}/${encodeURIComponent(rest)}`;
+  history.replaceState(null, "", hrefOf(path, { ...Object.fromEntries(query), ...changes }));
+  dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
 export function useRoute(): Route {
@@ -41,4 +62,8 @@ export function useRoute(): Route {
     return () => removeEventListener("hashchange", onMove);
   }, []);
   return parseRoute(hash);
+}
+
+export function pathOf(server: string, tab = ""): string {
+  return `servers/${encodeURIComponent(server)}${tab === "" ? "" : `/${tab}`}`;
 }

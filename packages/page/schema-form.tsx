@@ -1,160 +1,267 @@
-import type { JSX, TargetedEvent } from "preact";
-import { useState } from "preact/hooks";
+import { createContext, type JSX, type TargetedEvent } from "preact";
+import { useContext, useState } from "preact/hooks";
+import { Icon } from "./icons.tsx";
+import { Segments } from "./parts.tsx";
+import {
+  branchesOf,
+  branchName,
+  choicesOf,
+  defaultsOf,
+  describeType,
+  type FieldKind,
+  type FormValue,
+  isObject,
+  type JsonSchema,
+  kindOf,
+  labelOf,
+  resolve,
+  toJson,
+  typesOf,
+  UnfinishedJson,
+  withMember,
+} from "./schema.ts";
 
-/** A JSON Schema, as far as the forms of this page look at it. */
-export interface JsonSchema {
-  readonly type?: string | readonly string[];
-  readonly title?: string;
-  readonly description?: string;
-  readonly enum?: readonly unknown[];
-  readonly enumNames?: readonly string[];
-  readonly oneOf?: readonly JsonSchema[];
-  readonly anyOf?: readonly JsonSchema[];
-  readonly const?: unknown;
-  readonly default?: unknown;
-  readonly format?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly items?: JsonSchema;
-  readonly properties?: { readonly [name: string]: JsonSchema };
-  readonly required?: readonly string[];
+/** What fields need to know of the form they are in. */
+interface FormParts {
+  readonly root: JsonSchema;
+  /** What is wrong, by the id of a field; only where it is to be shown. */
+  readonly faults: ReadonlyMap<string, string>;
+  /** A field was left. */
+  readonly onLeave: (id: string) => void;
 }
 
-/** The value of a form that is being filled in: JSON, where a member that is left empty is undefined. */
-export type FormValue = unknown;
+export const Form = createContext<FormParts>({ root: {}, faults: new Map(), onLeave: () => {} });
 
 interface FieldProps {
   readonly id: string;
   readonly label: string;
-  readonly schema: JsonSchema;
+  readonly schema: JsonSchema | boolean;
   readonly value: FormValue;
   readonly isRequired: boolean;
   readonly onChange: (value: FormValue) => void;
+  readonly depth: number;
+  readonly seen: readonly string[];
+  /** In a table the head of the column is the label. */
+  readonly isBare?: boolean;
 }
 
-/** A form for one value, made from its JSON Schema. A part it has no fields for is written as JSON. */
+interface InputProps extends Omit<FieldProps, "schema"> {
+  readonly schema: JsonSchema;
+  readonly kind: FieldKind;
+  readonly shared: {
+    readonly id: string;
+    readonly "aria-describedby": string | undefined;
+    readonly "aria-invalid": boolean | undefined;
+    readonly "aria-label"?: string;
+  };
+}
+
+const groups: readonly FieldKind[] = ["object", "record", "boxes", "list", "union"];
+
+/** A field for one value, made from its JSON Schema. A part it has no fields for is written as JSON. */
 export function SchemaField(props: FieldProps): JSX.Element {
-  const { schema, id, label, isRequired } = props;
-  const kind = kindOf(schema);
-  if (kind === "object") return <ObjectField {...props} />;
-  const hint = schema.description === undefined ? undefined : `${id}-hint`;
-  return (
-    <div class="field">
-      <label for={id}>
-        {label}
-        {isRequired && <span class="required"> (required)</span>}
-      </label>
+  const { id, label, value, isRequired, depth, isBare = false } = props;
+  const { root, faults, onLeave } = useContext(Form);
+  const resolved = resolve(props.schema, root, props.seen);
+  const { schema } = resolved;
+  const kind = kindOf(resolved, root, depth);
+  const fault = faults.get(id);
+  const hint = schema.description === undefined || isBare ? undefined : `${id}-hint`;
+  const wrong = fault === undefined ? undefined : `${id}-fault`;
+  const described = [hint, wrong].filter(Boolean).join(" ");
+  const shared = {
+    id,
+    "aria-describedby": described === "" ? undefined : described,
+    "aria-invalid": fault === undefined ? undefined : true,
+    ...(isBare ? { "aria-label": label } : {}),
+  };
+  const inner = { ...props, schema, seen: resolved.seen, kind, shared };
+  const head = (
+    <>
+      {label}
+      {!isRequired && <span class="optional"> optional</span>}
+    </>
+  );
+  const type = <span class="type">{describeType(resolved, kind, root, value)}</span>;
+  const rest = (
+    <>
       {hint !== undefined && (
         <p class="hint" id={hint}>
           {schema.description}
         </p>
       )}
-      <Input {...props} kind={kind} hint={hint} />
+      <Input {...inner} />
+      {fault !== undefined && (
+        <p class="fault" id={wrong}>
+          <Icon name="danger" size={12} /> {fault}
+        </p>
+      )}
+    </>
+  );
+  if (groups.includes(kind))
+    return (
+      <fieldset class={`field group ${kind} ${depth === 1 ? "whole" : ""}`} id={id} tabIndex={-1}>
+        <legend>
+          {head}
+          {type}
+        </legend>
+        {rest}
+      </fieldset>
+    );
+  const isSwitch = kind === "boolean" && (isRequired || schema.default !== undefined) && !isBare;
+  if (isSwitch)
+    return (
+      <div class="field switch-row">
+        <Input {...inner} />
+        <label for={id}>{label}</label>
+        {hint !== undefined && (
+          <p class="hint" id={hint}>
+            {schema.description}
+          </p>
+        )}
+      </div>
+    );
+  const isWide = kind === "json" || kind === "file" || isLong(schema, label);
+  return (
+    <div
+      class={`field ${isWide ? "whole" : ""} ${kind === "boolean" ? "boolean" : ""}`}
+      onFocusOut={() => onLeave(id)}
+    >
+      {!isBare && (
+        <div class="label-row">
+          <label for={id}>{head}</label>
+          {type}
+        </div>
+      )}
+      {rest}
     </div>
   );
 }
 
-type InputKind = "object" | "choice" | "boolean" | "number" | "string" | "strings" | "json";
-
-function kindOf(schema: JsonSchema): InputKind {
-  if (choicesOf(schema) !== undefined) return "choice";
-  const types = typeof schema.type === "string" ? [schema.type] : (schema.type ?? []);
-  const [type] = types.filter((each) => each !== "null");
-  if (type === "object" && Object.keys(schema.properties ?? {}).length > 0) return "object";
-  if (type === "boolean" || type === "string") return type;
-  if (type === "number" || type === "integer") return "number";
-  if (type === "array" && schema.items?.type === "string" && schema.items.enum === undefined)
-    return "strings";
-  return "json";
+/** Whether a text needs more than one line. */
+function isLong({ maxLength, format }: JsonSchema, label: string): boolean {
+  if (format !== undefined) return false;
+  return (
+    (maxLength ?? 0) > 120 ||
+    (maxLength === undefined &&
+      /\b(?:text|body|sql|query|content|prompt|message|description|code|script|statement)\b/i.test(
+        label.replaceAll("_", " "),
+      ))
+  );
 }
 
-interface Choice {
-  readonly value: unknown;
-  readonly label: string;
-}
-
-/** The values to choose from: `enum`, or `oneOf` with constants and titles. */
-function choicesOf(schema: JsonSchema): readonly Choice[] | undefined {
-  if (schema.enum !== undefined)
-    return schema.enum.map((value, i) => ({ value, label: schema.enumNames?.[i] ?? String(value) }));
-  const titled = schema.oneOf ?? schema.anyOf;
-  if (titled === undefined || titled.length === 0 || titled.some((each) => each.const === undefined))
-    return undefined;
-  return titled.map(({ const: value, title }) => ({ value, label: title ?? String(value) }));
-}
-
-function Input(
-  props: FieldProps & { readonly kind: InputKind; readonly hint: string | undefined },
-): JSX.Element {
-  const { id, schema, value, onChange, kind, hint, isRequired } = props;
-  const shared = { id, "aria-describedby": hint, "aria-required": isRequired };
-  const typed = useTyped(kind === "number" ? numbers : json, value, onChange);
-  switch (kind) {
-    case "choice": {
-      const choices = choicesOf(schema) ?? [];
-      const chosen = choices.findIndex((choice) => choice.value === value);
-      const onPick = (event: TargetedEvent<HTMLSelectElement>): void =>
-        onChange(choices[Number(event.currentTarget.value)]?.value);
+function Input(props: InputProps): JSX.Element {
+  switch (props.kind) {
+    case "const":
       return (
-        <select {...shared} value={String(chosen)} onChange={onPick}>
-          <option value="-1">–</option>
-          {choices.map(({ label }, i) => (
-            <option key={label} value={String(i)}>
-              {label}
-            </option>
-          ))}
-        </select>
+        <output id={props.id} class="const">
+          {JSON.stringify(props.schema.const)}
+        </output>
       );
-    }
+    case "choice":
+      return <ChoiceInput {...props} />;
     case "boolean":
-      return (
-        <select
-          {...shared}
-          value={typeof value === "boolean" ? String(value) : ""}
-          onChange={(event) => onChange(toBoolean(event.currentTarget.value))}
-        >
-          <option value="">–</option>
-          <option value="true">true</option>
-          <option value="false">false</option>
-        </select>
-      );
+      return <BooleanInput {...props} />;
     case "number":
-      return (
-        <input
-          {...shared}
-          {...typed}
-          type="number"
-          step={schema.type === "integer" ? 1 : "any"}
-          min={schema.minimum}
-          max={schema.maximum}
-        />
-      );
+    case "json":
+      return <TypedInput {...props} />;
     case "string":
-      return (
-        <textarea
-          {...shared}
-          rows={1}
-          value={typeof value === "string" ? value : ""}
-          onInput={({ currentTarget }) =>
-            onChange(currentTarget.value === "" ? undefined : currentTarget.value)
+      return <TextInput {...props} />;
+    case "file":
+      return <FileInput {...props} />;
+    case "object":
+      return <SchemaFields {...props} />;
+    case "record":
+      return <RecordInput {...props} />;
+    case "boxes":
+      return <BoxesInput {...props} />;
+    case "list":
+      return <ListInput {...props} />;
+    case "union":
+      return <UnionInput {...props} />;
+  }
+}
+
+function ChoiceInput({ id, label, schema, value, isRequired, onChange, shared }: InputProps): JSX.Element {
+  const choices = choicesOf(schema) ?? [];
+  const chosen = choices.findIndex((choice) => choice.value === value);
+  if (choices.length <= 4 && choices.every((choice) => choice.label.length <= 16))
+    return (
+      <div id={id} tabIndex={-1}>
+        <Segments
+          label={label}
+          value={String(chosen)}
+          options={choices.map((choice, i) => ({ value: String(i), label: choice.label }))}
+          onChange={(next) =>
+            onChange(!isRequired && next === String(chosen) ? undefined : choices[Number(next)]?.value)
           }
         />
-      );
-    case "strings":
-      return (
-        <textarea
+      </div>
+    );
+  if (choices.length > 12)
+    return (
+      <>
+        <input
           {...shared}
-          rows={2}
-          placeholder="one a line"
-          value={Array.isArray(value) ? value.join("\n") : ""}
-          onInput={({ currentTarget }) => onChange(toLines(currentTarget.value))}
+          list={`${id}-choices`}
+          autocomplete="off"
+          value={chosen < 0 ? (typeof value === "string" ? value : "") : choices[chosen]?.label}
+          onInput={({ currentTarget }) => {
+            const typed = currentTarget.value;
+            onChange(
+              typed === "" ? undefined : (choices.find((choice) => choice.label === typed)?.value ?? typed),
+            );
+          }}
         />
-      );
-    default:
-      return <textarea {...shared} {...typed} rows={3} placeholder="JSON" />;
-  }
+        <datalist id={`${id}-choices`}>
+          {choices.map((choice, i) => (
+            <option key={i} value={choice.label} />
+          ))}
+        </datalist>
+      </>
+    );
+  return (
+    <select
+      {...shared}
+      value={String(chosen)}
+      onChange={({ currentTarget }) => onChange(choices[Number(currentTarget.value)]?.value)}
+    >
+      <option value="-1">not set</option>
+      {choices.map((choice, i) => (
+        <option key={i} value={String(i)}>
+          {choice.label}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function BooleanInput({ id, label, schema, value, isRequired, onChange, shared }: InputProps): JSX.Element {
+  if (isRequired || schema.default !== undefined)
+    return (
+      <input
+        {...shared}
+        type="checkbox"
+        role="switch"
+        class="switch"
+        checked={value === true}
+        onChange={({ currentTarget }) => onChange(currentTarget.checked)}
+      />
+    );
+  return (
+    <div id={id} tabIndex={-1}>
+      <Segments
+        label={label}
+        value={String(value)}
+        options={[
+          { value: "true", label: "yes" },
+          { value: "false", label: "no" },
+          { value: "undefined", label: "not sent" },
+        ]}
+        onChange={(next) => onChange(next === "undefined" ? undefined : next === "true")}
+      />
+    </div>
+  );
 }
 
 /** How values are written in a field, and read from it. */
@@ -201,86 +308,374 @@ export function useTyped(
   };
 }
 
-function toBoolean(text: string): boolean | undefined {
-  return text === "" ? undefined : text === "true";
+function TypedInput({ kind, schema, value, onChange, shared }: InputProps): JSX.Element {
+  const typed = useTyped(kind === "number" ? numbers : json, value, onChange);
+  if (kind === "number")
+    return (
+      <input
+        {...shared}
+        {...typed}
+        type="number"
+        step={schema.type === "integer" ? 1 : "any"}
+        min={schema.minimum}
+        max={schema.maximum}
+      />
+    );
+  return <textarea {...shared} {...typed} rows={3} class="code" placeholder="JSON" spellcheck={false} />;
 }
 
-function toLines(text: string): readonly string[] | undefined {
-  return text === "" ? undefined : text.split("\n");
-}
+const inputTypes: { readonly [format: string]: JSX.IntrinsicElements["input"] } = {
+  date: { type: "date" },
+  "date-time": { type: "datetime-local", step: 1 },
+  time: { type: "time", step: 1 },
+  email: { type: "email" },
+  password: { type: "password" },
+};
 
-/** Text of a JSON field that does not parse yet. */
-export class UnfinishedJson {
-  readonly text: string;
-
-  constructor(text: string) {
-    this.text = text;
-  }
-}
-
-export function toJson(text: string): FormValue {
-  if (text.trim() === "") return undefined;
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return new UnfinishedJson(text);
-  }
-}
-
-function ObjectField({ id, label, schema, value, onChange }: FieldProps): JSX.Element {
+function TextInput({ label, schema, value, onChange, shared }: InputProps): JSX.Element {
+  const text = typeof value === "string" ? value : "";
+  const { format = "" } = schema;
+  const onInput = ({ currentTarget }: TargetedEvent<HTMLInputElement | HTMLTextAreaElement>): void => {
+    const typed = currentTarget.value;
+    onChange(typed === "" ? undefined : format === "date-time" ? toDateTime(typed) : typed);
+  };
+  if (isLong(schema, label))
+    return <textarea {...shared} rows={3} class="growing" value={text} onInput={onInput} />;
+  const type = Object.hasOwn(inputTypes, format) ? inputTypes[format] : undefined;
   return (
-    <fieldset>
-      <legend>{label}</legend>
-      <SchemaFields id={id} schema={schema} value={value} onChange={onChange} />
-    </fieldset>
+    <input
+      {...shared}
+      {...type}
+      autocomplete="off"
+      spellcheck={false}
+      value={format === "date-time" ? ofDateTime(text) : text}
+      onInput={onInput}
+    />
+  );
+}
+
+/** A field for a date and a time has no zone: it is the one of this computer. */
+function toDateTime(local: string): string {
+  const at = new Date(local);
+  return Number.isNaN(at.getTime()) ? local : at.toISOString();
+}
+
+function ofDateTime(text: string): string {
+  const at = new Date(text);
+  if (text === "" || Number.isNaN(at.getTime())) return "";
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}
+
+/** More would not fit into the body of a request. */
+const maxFileBytes = 2 * 1024 * 1024;
+
+function FileInput({ value, onChange, shared }: InputProps): JSX.Element {
+  const [said, setSaid] = useState("");
+  const take = (file: File | undefined): void => {
+    if (file === undefined) return;
+    if (file.size > maxFileBytes) return setSaid(`${file.name} is larger than 2 MB.`);
+    const reader = new FileReader();
+    reader.addEventListener("load", () => {
+      if (typeof reader.result === "string") onChange(reader.result.replace(/^[^,]*,/, ""));
+      setSaid(`${file.name}, ${file.size} bytes`);
+    });
+    reader.readAsDataURL(file);
+  };
+  return (
+    <div
+      class="drop"
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault();
+        take(event.dataTransfer?.files[0]);
+      }}
+    >
+      <input {...shared} type="file" onChange={({ currentTarget }) => take(currentTarget.files?.[0])} />
+      <span class="quiet">
+        {said !== ""
+          ? said
+          : typeof value === "string"
+            ? `${value.length} characters of base64`
+            : "or drop one here"}
+      </span>
+    </div>
   );
 }
 
 /** A field for each member of an object. */
-export function SchemaFields(props: Pick<FieldProps, "id" | "schema" | "value" | "onChange">): JSX.Element {
-  const { id, schema, value, onChange } = props;
+export function SchemaFields(
+  props: Pick<FieldProps, "id" | "value" | "onChange" | "depth" | "seen"> & { readonly schema: JsonSchema },
+): JSX.Element {
+  const { id, schema, value, onChange, depth, seen } = props;
   const members = isObject(value) ? value : {};
   return (
-    <>
+    <div class="fields">
       {Object.entries(schema.properties ?? {}).map(([name, member]) => (
         <SchemaField
           key={name}
           id={`${id}-${name}`}
-          label={member.title ?? name}
+          label={labelOf(name, member)}
           schema={member}
           value={Object.hasOwn(members, name) ? members[name] : undefined}
           isRequired={schema.required?.includes(name) === true}
           onChange={(next) => onChange(withMember(members, name, next))}
+          depth={depth + 1}
+          seen={seen}
         />
       ))}
+    </div>
+  );
+}
+
+/** Names and values that the schema does not know beforehand. */
+function RecordInput({ id, schema, value, onChange, depth, seen }: InputProps): JSX.Element {
+  const [rows, setRows] = useState<readonly (readonly [string, FormValue])[]>(() =>
+    isObject(value) ? Object.entries(value) : [],
+  );
+  const set = (next: typeof rows): void => {
+    setRows(next);
+    const named = next.filter(([name, each]) => name !== "" && each !== undefined);
+    onChange(named.length === 0 ? undefined : Object.fromEntries(named));
+  };
+  return (
+    <>
+      {rows.map(([name, each], i) => (
+        <div key={i} class="pair">
+          <input
+            aria-label={`Name ${i + 1}`}
+            value={name}
+            placeholder="name"
+            onInput={({ currentTarget }) => set(rows.with(i, [currentTarget.value, each]))}
+          />
+          <SchemaField
+            id={`${id}-${i}`}
+            label={`Value ${i + 1}`}
+            schema={schema.additionalProperties ?? {}}
+            value={each}
+            isRequired
+            isBare
+            onChange={(next) => set(rows.with(i, [name, next]))}
+            depth={depth + 1}
+            seen={seen}
+          />
+          <RemoveButton
+            label={`Remove ${name === "" ? `row ${i + 1}` : name}`}
+            onClick={() => set(rows.toSpliced(i, 1))}
+          />
+        </div>
+      ))}
+      <AddButton label="Add a value" onClick={() => set([...rows, ["", undefined]])} />
     </>
   );
 }
 
-type Members = { readonly [name: string]: FormValue };
-
-function isObject(value: FormValue): value is Members {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+function BoxesInput({ id, schema, value, onChange }: InputProps): JSX.Element {
+  const { root } = useContext(Form);
+  const [words, setWords] = useState("");
+  const choices = choicesOf(resolve(schema.items, root).schema) ?? [];
+  const chosen = Array.isArray(value) ? (value as unknown[]) : [];
+  const toggle = (choice: unknown): void => {
+    const next = chosen.includes(choice)
+      ? chosen.filter((each) => each !== choice)
+      : choices.map((each) => each.value).filter((each) => each === choice || chosen.includes(each));
+    onChange(next.length === 0 ? undefined : next);
+  };
+  return (
+    <>
+      {choices.length > 8 && (
+        <input
+          type="search"
+          aria-label="Filter the choices"
+          placeholder="Filter"
+          value={words}
+          onInput={({ currentTarget }) => setWords(currentTarget.value)}
+        />
+      )}
+      <div class="boxes">
+        {choices.map(({ value: each, label }, i) =>
+          label.toLowerCase().includes(words.toLowerCase()) ? (
+            <label key={i} class="check">
+              <input
+                type="checkbox"
+                id={`${id}-${i}`}
+                checked={chosen.includes(each)}
+                onChange={() => toggle(each)}
+              />
+              {label}
+            </label>
+          ) : null,
+        )}
+      </div>
+    </>
+  );
 }
 
-/** A copy with own properties only, whatever the member is called; one that was emptied is gone. */
-function withMember(members: Members, name: string, value: FormValue): FormValue {
-  const rest = Object.entries(members).filter(([key]) => key !== name);
-  return Object.fromEntries(value === undefined ? rest : [...rest, [name, value]]);
+/** Most columns of a table of objects; others stand one below the other. */
+const maxColumns = 4;
+
+function ListInput(props: InputProps): JSX.Element {
+  const { id, label, schema, value, onChange, depth, seen } = props;
+  const { root } = useContext(Form);
+  const items = resolve(schema.items, root, seen);
+  const list = Array.isArray(value) ? (value as FormValue[]) : [];
+  const set = (next: readonly FormValue[]): void => onChange(next.length === 0 ? undefined : next);
+  const move = (from: number, by: number): void => {
+    const to = from + by;
+    if (to >= 0 && to < list.length) set(list.toSpliced(from, 1).toSpliced(to, 0, list[from]));
+  };
+  const members = Object.entries(items.schema.properties ?? {});
+  const isTable =
+    kindOf(items, root, depth + 1) === "object" &&
+    members.length <= maxColumns &&
+    members.every(([, member]) =>
+      ["string", "number", "boolean", "choice"].includes(
+        kindOf(resolve(member, root, items.seen), root, depth + 2),
+      ),
+    );
+  const one = singular(label);
+  return (
+    <div class={isTable ? "object-table" : "list-rows"}>
+      {isTable && list.length > 0 && (
+        <div class="row heads" aria-hidden="true">
+          {members.map(([name, member]) => (
+            <span key={name}>{labelOf(name, member)}</span>
+          ))}
+        </div>
+      )}
+      {list.map((item, i) => (
+        <div
+          key={i}
+          class="row"
+          role="group"
+          aria-label={`${one} ${i + 1}`}
+          onKeyDown={(event) => {
+            const by = event.key === "ArrowUp" ? -1 : event.key === "ArrowDown" ? 1 : 0;
+            if (!event.altKey || by === 0) return;
+            event.preventDefault();
+            move(i, by);
+          }}
+        >
+          {isTable ? (
+            members.map(([name, member]) => (
+              <SchemaField
+                key={name}
+                id={`${id}-${i}-${name}`}
+                label={`${labelOf(name, member)} of ${one} ${i + 1}`}
+                schema={member}
+                value={isObject(item) && Object.hasOwn(item, name) ? item[name] : undefined}
+                isRequired={items.schema.required?.includes(name) === true}
+                isBare
+                onChange={(next) => set(list.with(i, withMember(isObject(item) ? item : {}, name, next)))}
+                depth={depth + 2}
+                seen={items.seen}
+              />
+            ))
+          ) : (
+            <SchemaField
+              id={`${id}-${i}`}
+              label={`${one} ${i + 1}`}
+              schema={schema.items ?? {}}
+              value={item}
+              isRequired
+              isBare={items.schema.properties === undefined}
+              onChange={(next) => set(list.with(i, next))}
+              depth={depth + 1}
+              seen={seen}
+            />
+          )}
+          <RemoveButton label={`Remove ${one} ${i + 1}`} onClick={() => set(list.toSpliced(i, 1))} />
+        </div>
+      ))}
+      <AddButton
+        label={`Add ${one.toLowerCase()}`}
+        onClick={() => set([...list, defaultsOf(schema.items, root) ?? emptyOf(items.schema)])}
+      />
+    </div>
+  );
 }
 
-/** The defaults that a schema states. */
-export function defaultsOf(schema: JsonSchema): FormValue {
-  if (schema.default !== undefined) return schema.default;
-  if (kindOf(schema) !== "object") return undefined;
-  const given = Object.entries(schema.properties ?? {})
-    .map(([name, member]) => [name, defaultsOf(member)] as const)
-    .filter(([, value]) => value !== undefined);
-  return given.length === 0 ? undefined : Object.fromEntries(given);
+/** A new row is there, though it has no value yet. */
+function emptyOf(schema: JsonSchema): FormValue {
+  const [type] = typesOf(schema);
+  return type === "object" || schema.properties !== undefined
+    ? {}
+    : type === "string"
+      ? ""
+      : type === "array"
+        ? []
+        : null;
 }
 
-/** Whether some field holds JSON that does not parse. */
-export function isUnfinished(value: FormValue): boolean {
-  if (value instanceof UnfinishedJson) return true;
-  return typeof value === "object" && value !== null && Object.values(value).some(isUnfinished);
+function singular(label: string): string {
+  return label.length > 3 && label.endsWith("s") && !label.endsWith("ss") ? label.slice(0, -1) : label;
+}
+
+function RemoveButton({
+  label,
+  onClick,
+}: {
+  readonly label: string;
+  readonly onClick: () => void;
+}): JSX.Element {
+  return (
+    <button type="button" class="ghost small icon-only" aria-label={label} onClick={onClick}>
+      <Icon name="close" size={14} />
+    </button>
+  );
+}
+
+function AddButton({
+  label,
+  onClick,
+}: {
+  readonly label: string;
+  readonly onClick: () => void;
+}): JSX.Element {
+  return (
+    <button type="button" class="ghost add" onClick={onClick}>
+      <Icon name="plus" size={14} /> {label}
+    </button>
+  );
+}
+
+/** One of several shapes. Each keeps what was typed into it. */
+function UnionInput(props: InputProps): JSX.Element {
+  const { id, label, schema, value, onChange, depth, seen, isRequired } = props;
+  const { root } = useContext(Form);
+  const branches = branchesOf(schema);
+  const [at, setAt] = useState<number>(() => (value === undefined && !isRequired ? -1 : 0));
+  const [kept, setKept] = useState<{ readonly [branch: number]: FormValue }>({});
+  const branch = branches[at];
+  const choose = (next: string): void => {
+    const to = next === String(at) && !isRequired ? -1 : Number(next);
+    setKept({ ...kept, [at]: value });
+    setAt(to);
+    onChange(to < 0 ? undefined : (kept[to] ?? defaultsOf(branches[to], root, depth, seen)));
+  };
+  return (
+    <>
+      <Segments
+        label={label}
+        value={String(at)}
+        options={branches.map((each, i) => ({ value: String(i), label: branchName(each, root, i) }))}
+        onChange={choose}
+      />
+      {branch !== undefined && (
+        <div class="branch">
+          <SchemaField
+            key={at}
+            id={`${id}-${at}`}
+            label={branchName(branch, root, at)}
+            schema={branch}
+            value={value}
+            isRequired
+            isBare
+            onChange={onChange}
+            depth={depth + 1}
+            seen={seen}
+          />
+        </div>
+      )}
+    </>
+  );
 }

@@ -14,10 +14,13 @@ import type {
   Status,
 } from "../junctor/src/admin/answers.ts";
 import { type Api, ApiError, type StreamEvent } from "./api.ts";
+import type { Tone } from "./parts.tsx";
 
 /** What the page knows of the gateway now. */
 export interface Known {
   readonly link: "connecting" | "live" | "lost" | "refused" | "full";
+  /** When what is known stopped being true. */
+  readonly lostAt?: number;
   readonly status?: Status;
   readonly servers: readonly ServerReport[];
   /** The newest first, at most {@link maxCalls}. */
@@ -33,6 +36,8 @@ export interface Known {
 const maxCalls = 300;
 const maxLogLines = 500;
 const maxSparkPoints = 60;
+/** Members of a server that events do not bring are read again this often. */
+const refreshMs = 30_000;
 
 export interface Store {
   readonly api: Api;
@@ -112,8 +117,13 @@ export function createStore(api: Api): Store {
   const onTrouble = (error: unknown): void => {
     if (stopping.signal.aborted) return;
     const { status } = error instanceof ApiError ? error : { status: 0 };
-    change({ link: status === 401 ? "refused" : status === 429 ? "full" : "lost" });
+    const link = status === 401 ? "refused" : status === 429 ? "full" : "lost";
+    change(known.link === "live" ? { link, lostAt: Date.now() } : { link });
   };
+  const refresh = setInterval(() => {
+    if (known.link !== "live" || document.hidden) return;
+    api.get<Servers>("/api/servers", stopping.signal).then(({ servers }) => change({ servers }), onTrouble);
+  }, refreshMs);
   void follow();
   return {
     api,
@@ -124,7 +134,10 @@ export function createStore(api: Api): Store {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    stop: () => stopping.abort(),
+    stop: () => {
+      clearInterval(refresh);
+      stopping.abort();
+    },
   };
 
   async function follow(): Promise<void> {
@@ -150,8 +163,12 @@ function mergeCalls(before: readonly CallReport[], fresh: readonly CallReport[])
 function mergeServer(before: readonly ServerReport[], fresh: AdminEvents["server"]): readonly ServerReport[] {
   const rest = before.filter(({ name }) => name !== fresh.name);
   if (fresh.status === "removed") return rest;
-  const recent = fresh.recent ?? before.find(({ name }) => name === fresh.name)?.recent;
-  const merged = recent === undefined ? fresh : { ...fresh, recent };
+  const { recent, day, tokens } = before.find(({ name }) => name === fresh.name) ?? {};
+  // Events have no members that take long to make.
+  const kept = Object.fromEntries(
+    Object.entries({ recent, day, tokens }).filter(([, value]) => value !== undefined),
+  );
+  const merged: ServerReport = { ...kept, ...fresh };
   const at = before.findIndex(({ name }) => name === fresh.name);
   return at < 0 ? [...before, merged] : before.with(at, merged);
 }
@@ -217,4 +234,49 @@ export function useLoaded<T>(api: Api, path: string | undefined, version: unknow
     return () => stopping.abort();
   }, [api, path, version]);
   return loaded.path === path ? loaded : { kind: "loading" };
+}
+
+/** How a server is, as a shape and a word. */
+export function badgeOf({ status, cause }: ServerReport): { readonly tone: Tone; readonly word: string } {
+  if (cause?.kind === "down") return { tone: "down", word: status === "disabled" ? "Disabled" : "Down" };
+  if (cause?.kind === "slow") return { tone: "slow", word: "Slow" };
+  if (cause?.kind === "warning") return { tone: "slow", word: "Up, with a fault" };
+  const words: { readonly [status: string]: readonly [Tone, string] } = {
+    up: ["up", "Up"],
+    down: ["down", "Down"],
+    starting: ["busy", "Starting"],
+    idle: ["idle", "Idle"],
+    stopped: ["idle", "Stopped"],
+    disabled: ["idle", "Disabled"],
+  };
+  const [tone, word] = words[status] ?? ["idle", status];
+  return { tone, word };
+}
+
+export function isTrouble({ cause }: ServerReport): boolean {
+  return cause !== undefined;
+}
+
+/** Those in trouble first: down, slow, with a fault; then the busiest. */
+export function sortServers(
+  servers: readonly ServerReport[],
+  callsOf: (name: string) => number,
+): readonly ServerReport[] {
+  const rank = ({ cause }: ServerReport): number =>
+    cause === undefined ? 3 : ["down", "slow", "warning"].indexOf(cause.kind);
+  return servers.toSorted((one, other) => rank(one) - rank(other) || callsOf(other.name) - callsOf(one.name));
+}
+
+export function toolCount({ servers }: Known): number {
+  return servers.reduce((sum, { tools }) => sum + tools, 0);
+}
+
+/** How much waits for a person: parked calls, an edit, definitions that are not approved. */
+export function waitingCount({ parked, problems, servers }: Known): number {
+  return (
+    parked.parked.length +
+    parked.more +
+    (problems.waiting === undefined ? 0 : 1) +
+    servers.filter(({ unapproved = [] }) => unapproved.length > 0).length
+  );
 }

@@ -1,21 +1,23 @@
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
-import type { AskedQuestion, TryEvents } from "../junctor/src/admin/answers.ts";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { AskedQuestion, CallReport, TryEvents } from "../junctor/src/admin/answers.ts";
 import { type Api, ApiError, type StreamEvent } from "./api.ts";
-import { messageOf } from "./parts.tsx";
+import { Icon } from "./icons.tsx";
+import { Badge, CopyButton, Empty, messageOf, Segments } from "./parts.tsx";
 import { type QuestionAnswer, Questions } from "./question.tsx";
 import { LongText, ResultView } from "./result.tsx";
+import { Form, SchemaFields, useTyped } from "./schema-form.tsx";
 import {
   defaultsOf,
+  type FieldFault,
+  findFaults,
   type FormValue,
-  isUnfinished,
+  isObject,
   type JsonSchema,
-  SchemaFields,
   toJson,
   UnfinishedJson,
-  useTyped,
-} from "./schema-form.tsx";
-import { describeMs, toPrettyJson, toText } from "./words.ts";
+} from "./schema.ts";
+import { describeBytes, describeCount, describeMs, describeTime, toPrettyJson, toText } from "./words.ts";
 
 /** What is called: one of the three. */
 export type Callee = { readonly tool: string } | { readonly prompt: string } | { readonly resource: string };
@@ -40,17 +42,92 @@ interface TryItProps {
   readonly callee: Callee;
   readonly schema: JsonSchema;
   readonly as: string | undefined;
+  /** A call whose arguments are taken over, where they were recorded. */
+  readonly from: string | undefined;
+  /** The address for clients. */
+  readonly url: string | undefined;
 }
 
-/** A form for the arguments, and everything the call says until it ends. */
-export function TryIt({ api, callee, schema, as }: TryItProps): JSX.Element {
-  const [value, setValue] = useState<FormValue>(() => defaultsOf(schema) ?? {});
+/** A form for the arguments; beside it everything the call says until it ends, and the same call elsewhere. */
+export function TryIt({ api, callee, schema, as, from, url }: TryItProps): JSX.Element {
+  const [value, setValue] = useState<FormValue>(() => defaultsOf(schema, schema) ?? {});
   const [isJson, setJson] = useState(false);
+  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
+  const [isTried, setTried] = useState(false);
+  const { state, told, start, answer, cancel, endedAt } = useTry(api, callee, as);
+  useArguments(api, from, setValue);
+  const faults = useMemo(
+    () =>
+      findFaults(schema, value, {
+        id: "argument",
+        label: "",
+        root: schema,
+        isRequired: false,
+        depth: 0,
+        seen: [],
+      }),
+    [schema, value],
+  );
+  const shown = faults.filter(({ id }) => isTried || left.has(id));
+  const form = {
+    root: schema,
+    faults: new Map(shown.map(({ id, message }) => [id, message])),
+    onLeave: (id: string) => setLeft((before) => (before.has(id) ? before : new Set([...before, id]))),
+  };
+  const call = (): void => {
+    setTried(true);
+    if (isOpen(state)) return;
+    // What a form calls wrong, a server may accept: only what cannot be sent stops the call.
+    if (hasUnfinished(value) || (faults.length > 0 && !isJson))
+      document.getElementById(faults[0]?.id ?? "arguments")?.focus();
+    else void start(value);
+  };
+  return (
+    <div class="try">
+      <form
+        aria-label="Arguments"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          call();
+        }}
+        onKeyDown={(event) => (event.ctrlKey || event.metaKey) && event.key === "Enter" && call()}
+      >
+        <div class="try-fields">
+          {!("resource" in callee) && (
+            <Form.Provider value={form}>
+              <Arguments schema={schema} value={value} onChange={setValue} isJson={isJson} onJson={setJson} />
+            </Form.Provider>
+          )}
+        </div>
+        <CallBar callee={callee} state={state} faults={isJson ? [] : shown} onCancel={cancel} as={as} />
+      </form>
+      <aside class="answer" aria-label="Answer">
+        <Output state={state} told={told} onAnswer={answer} endedAt={endedAt} />
+        {!("resource" in callee) && <Elsewhere callee={callee} value={value} url={url} />}
+      </aside>
+    </div>
+  );
+}
+
+/** One call at a time, with everything it says. */
+function useTry(
+  api: Api,
+  callee: Callee,
+  as: string | undefined,
+): {
+  readonly state: TryState;
+  readonly told: readonly Told[];
+  readonly endedAt: number;
+  readonly start: (value: FormValue) => Promise<void>;
+  readonly answer: (answers: { readonly [key: string]: QuestionAnswer }) => void;
+  readonly cancel: () => void;
+} {
   const [state, setState] = useState<TryState>({ kind: "idle" });
   const [told, setTold] = useState<readonly Told[]>([]);
+  const [endedAt, setEndedAt] = useState(0);
   const running = useRef<{ id?: string; readonly stopping: AbortController } | undefined>(undefined);
   useEffect(() => () => running.current?.stopping.abort(), []);
-
   const say = (each: Told): void => setTold((before) => [...before, each].slice(-maxTold));
   const onEvent = ({ kind, data }: StreamEvent<TryEvents>): void => {
     if (kind === "began" && running.current !== undefined) running.current.id = data.try;
@@ -61,14 +138,14 @@ export function TryIt({ api, callee, schema, as }: TryItProps): JSX.Element {
     else if (kind === "error")
       setState({ kind: "failed", message: data.error.message, data: data.error.data });
   };
-  const start = async (): Promise<void> => {
+  const start = async (value: FormValue): Promise<void> => {
     const stopping = new AbortController();
     running.current = { stopping };
     setTold([]);
     setState({ kind: "running" });
     const body = {
       ...callee,
-      ...("resource" in callee ? {} : { arguments: value }),
+      ...("resource" in callee ? {} : { arguments: value ?? {} }),
       ...(as === undefined ? {} : { as }),
     };
     try {
@@ -78,6 +155,7 @@ export function TryIt({ api, callee, schema, as }: TryItProps): JSX.Element {
       const isStopped = stopping.signal.aborted;
       setState({ kind: "failed", message: isStopped ? "You cancelled the call." : messageOf(error) });
     }
+    setEndedAt(Date.now());
   };
   const answer = (answers: { readonly [key: string]: QuestionAnswer }): void => {
     const { id } = running.current ?? {};
@@ -87,36 +165,67 @@ export function TryIt({ api, callee, schema, as }: TryItProps): JSX.Element {
       setState({ kind: "failed", message: isRefused ? error.message : messageOf(error) });
     });
   };
-  return (
-    <div class="try">
-      <form
-        aria-label="Arguments"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void start();
-        }}
-      >
-        {!("resource" in callee) && (
-          <Arguments schema={schema} value={value} onChange={setValue} isJson={isJson} onJson={setJson} />
-        )}
-        <div class="actions">
-          <button type="submit" class="main" disabled={isOpen(state) || isUnfinished(value)}>
-            {"resource" in callee ? "Read" : "Call"}
-          </button>
-          {isOpen(state) && (
-            <button type="button" onClick={() => running.current?.stopping.abort()}>
-              Cancel the call
-            </button>
-          )}
-        </div>
-      </form>
-      <Output state={state} told={told} onAnswer={answer} />
-    </div>
-  );
+  return { state, told, endedAt, start, answer, cancel: () => running.current?.stopping.abort() };
+}
+
+/** Takes over the arguments of an earlier call, if they were recorded. */
+function useArguments(api: Api, from: string | undefined, onFound: (value: FormValue) => void): void {
+  useEffect(() => {
+    if (from === undefined) return;
+    api.get<CallReport>(`/api/calls/${encodeURIComponent(from)}`).then(
+      (call) => isObject(call.arguments) && onFound(call.arguments),
+      () => {},
+    );
+  }, [from]);
 }
 
 function isOpen({ kind }: TryState): boolean {
   return kind === "running" || kind === "asked";
+}
+
+/** Whether some field holds JSON that does not parse. */
+function hasUnfinished(value: FormValue): boolean {
+  if (value instanceof UnfinishedJson) return true;
+  return typeof value === "object" && value !== null && Object.values(value).some(hasUnfinished);
+}
+
+function CallBar(props: {
+  readonly callee: Callee;
+  readonly state: TryState;
+  readonly faults: readonly FieldFault[];
+  readonly onCancel: () => void;
+  readonly as: string | undefined;
+}): JSX.Element {
+  const { callee, state, faults, onCancel, as } = props;
+  const [first] = faults;
+  return (
+    <div class="call-bar">
+      <button type="submit" class="ink" aria-busy={isOpen(state)}>
+        <Icon name="play" />
+        {"resource" in callee ? "Read" : isOpen(state) ? "Calling…" : "Call"}
+      </button>
+      {isOpen(state) && (
+        <button type="button" onClick={onCancel}>
+          Cancel the call
+        </button>
+      )}
+      {first !== undefined && (
+        <p class="fault" role="status">
+          <Icon name="danger" size={14} /> {describeCount(faults.length, "field")} to correct:{" "}
+          <a
+            href={`#${first.id}`}
+            onClick={(event) => {
+              event.preventDefault();
+              document.getElementById(first.id)?.focus();
+            }}
+          >
+            {first.label}
+          </a>
+        </p>
+      )}
+      {as !== undefined && <span class="side quiet">as {as}</span>}
+    </div>
+  );
 }
 
 interface ArgumentsProps {
@@ -136,27 +245,38 @@ const wholeJson = {
 function Arguments({ schema, value, onChange, isJson, onJson }: ArgumentsProps): JSX.Element {
   const isEmpty = Object.keys(schema.properties ?? {}).length === 0;
   const typed = useTyped(wholeJson, value, onChange);
+  const fault = value instanceof UnfinishedJson ? value.fault : undefined;
   return (
     <>
+      <div class="form-or-json">
+        <Segments
+          label="Arguments as"
+          value={isJson ? "json" : "form"}
+          options={[
+            { value: "form", label: "Form" },
+            { value: "json", label: "JSON" },
+          ]}
+          onChange={(next) => (next === "json" || fault === undefined) && onJson(next === "json")}
+        />
+      </div>
       {isJson ? (
-        <div class="field">
+        <div class="field whole">
           <label for="arguments">Arguments as JSON</label>
-          <textarea id="arguments" rows={8} class="code" {...typed} />
+          <textarea
+            id="arguments"
+            rows={14}
+            class="code"
+            spellcheck={false}
+            aria-invalid={fault === undefined ? undefined : true}
+            {...typed}
+          />
+          {fault !== undefined && <p class="fault">{fault}</p>}
         </div>
       ) : isEmpty ? (
         <p class="quiet">It states no arguments.</p>
       ) : (
-        <SchemaFields id="argument" schema={schema} value={value} onChange={onChange} />
+        <SchemaFields id="argument" schema={schema} value={value} onChange={onChange} depth={0} seen={[]} />
       )}
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={isJson}
-          disabled={isJson && isUnfinished(value)}
-          onChange={({ currentTarget }) => onJson(currentTarget.checked)}
-        />
-        Write the arguments as JSON
-      </label>
     </>
   );
 }
@@ -170,18 +290,38 @@ function toProgress({ progress, total, message }: TryEvents["progress"]): Told {
 interface OutputProps {
   readonly state: TryState;
   readonly told: readonly Told[];
+  readonly endedAt: number;
   readonly onAnswer: (answers: { readonly [key: string]: QuestionAnswer }) => void;
 }
 
-function Output({ state, told, onAnswer }: OutputProps): JSX.Element {
+function Output({ state, told, onAnswer, endedAt }: OutputProps): JSX.Element {
   const share = told.at(-1)?.share;
   return (
     <section aria-label="What the call says" aria-live="polite" class="output">
-      {state.kind === "running" && <p>Running…</p>}
+      <header>
+        <h3>Answer</h3>
+        {state.kind === "ended" && (
+          <Badge tone={state.isError ? "down" : "up"}>{state.isError ? "The tool failed" : "Worked"}</Badge>
+        )}
+        {state.kind === "running" && <Badge tone="busy">Running…</Badge>}
+        {state.kind === "asked" && <Badge tone="asks">It asks</Badge>}
+        {state.kind === "failed" && <Badge tone="down">Failed</Badge>}
+        {state.kind === "ended" && (
+          <span class="side quiet">
+            {describeMs(state.ms)} · {describeBytes(JSON.stringify(state.result ?? null).length)} ·{" "}
+            {endedAt > 0 && describeTime(endedAt)}
+          </span>
+        )}
+      </header>
+      {state.kind === "idle" && (
+        <Empty title="The answer comes here.">
+          <p class="quiet">With progress and questions of the tool, while it runs.</p>
+        </Empty>
+      )}
       {share !== undefined && isOpen(state) && (
         <progress value={share} max={1} aria-label="Progress of the call" />
       )}
-      {told.length > 0 && <pre class="text stream">{told.map(({ text }) => text).join("\n")}</pre>}
+      {told.length > 0 && <pre class="code stream">{told.map(({ text }) => text).join("\n")}</pre>}
       {state.kind === "asked" && <Questions questions={state.questions} onAnswer={onAnswer} />}
       {state.kind === "failed" && (
         <div class="trouble" role="alert">
@@ -189,14 +329,81 @@ function Output({ state, told, onAnswer }: OutputProps): JSX.Element {
           {state.data !== undefined && <LongText text={toPrettyJson(state.data)} />}
         </div>
       )}
-      {state.kind === "ended" && (
-        <>
-          <h3>
-            {state.isError ? "The tool reports an error" : "Result"}, after {describeMs(state.ms)}
-          </h3>
-          <ResultView result={state.result} />
-        </>
-      )}
+      {state.kind === "ended" && <ResultView result={state.result} />}
     </section>
   );
+}
+
+const ways = ["junctor call", "curl", "TypeScript"] as const;
+
+/** The same call in a terminal and in a program. The key is not part of it. */
+function Elsewhere(props: {
+  readonly callee: Callee;
+  readonly value: FormValue;
+  readonly url: string | undefined;
+}): JSX.Element | null {
+  const { callee, value, url } = props;
+  const [way, setWay] = useState<string>(ways[0]);
+  if (!("tool" in callee)) return null;
+  const text = writeCall(
+    way,
+    callee.tool,
+    value instanceof UnfinishedJson ? {} : (value ?? {}),
+    url ?? "http://127.0.0.1:7780/mcp",
+  );
+  return (
+    <section class="elsewhere" aria-label="Do the same elsewhere">
+      <h3>Do the same elsewhere</h3>
+      <Segments
+        label="Written for"
+        value={way}
+        options={ways.map((each) => ({ value: each, label: each }))}
+        onChange={setWay}
+      />
+      <div class="code-line">
+        <pre>{text}</pre>
+        <CopyButton text={text} label="Copy. The key is not part of it." />
+      </div>
+    </section>
+  );
+}
+
+function writeCall(way: string, tool: string, value: unknown, url: string): string {
+  const quote = (text: string): string =>
+    /^[\w./:=@,+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+  if (way === "junctor call") {
+    const given = Object.entries(isObject(value) ? value : {}).map(([name, each]) =>
+      quote(`${name}=${typeof each === "string" ? each : JSON.stringify(each)}`),
+    );
+    return [`junctor call ${quote(tool)} --server ${url}`, ...given].join(" \\\n  ");
+  }
+  if (way === "curl") {
+    const message = {
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: {
+        name: tool,
+        arguments: value,
+        _meta: { "io.modelcontextprotocol/protocolVersion": "2026-07-28" },
+      },
+    };
+    return [
+      `curl ${url}`,
+      `-H 'content-type: application/json'`,
+      `-H 'accept: application/json, text/event-stream'`,
+      `-H 'mcp-protocol-version: 2026-07-28'`,
+      `-H 'mcp-method: tools/call' -H ${quote(`mcp-name: ${tool}`)}`,
+      `-d ${quote(JSON.stringify(message))}`,
+    ].join(" \\\n  ");
+  }
+  return [
+    `import { connect } from "@junctor/client";`,
+    ``,
+    `await using client = await connect(${JSON.stringify(url)});`,
+    `const result = await client.callTool(`,
+    `  ${JSON.stringify(tool)},`,
+    `  ${toPrettyJson(value).replaceAll("\n", "\n  ")},`,
+    `);`,
+  ].join("\n");
 }

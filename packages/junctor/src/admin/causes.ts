@@ -24,7 +24,9 @@ export function causeOf(source: AdminSource, status: ServerStatus): Cause | unde
   if (status.status === "starting" && reason === undefined) return undefined;
   const isDown = status.status !== "up";
   const sinceAt = source.days.troubleSince(name);
-  const text = (reason === undefined ? undefined : lastWordsOf(said)) ?? reason ?? trouble;
+  const words =
+    reason === undefined ? undefined : lastWordsOf(said)?.replace(/^(?:Uncaught )?\w*Error: /, "");
+  const text = words ?? reason ?? trouble;
   return defined({
     kind: isDown ? "down" : "warning",
     text,

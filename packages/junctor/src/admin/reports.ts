@@ -360,8 +360,9 @@ export function reportUsage(source: AdminSource, by: Usage["by"], sinceMs: numbe
   const calls = telemetry.history?.calls;
   const now = performance.now();
   const since = now - sinceMs;
-  // Before the first call of this process there may be counters of an earlier one.
-  const hasAll = calls !== undefined && (calls.first > 0 ? (calls.since ?? now) <= since : since >= 0);
+  // A day is about this process. What it has no calls of any more, and what was longer ago, is in the counters.
+  const hasAll =
+    calls !== undefined && sinceMs <= dayMs && (calls.first === 0 || (calls.since ?? now) <= since);
   const sinceAt = clock.date() - sinceMs;
   if (hasAll || usageFolder === undefined) {
     const groups = calls?.group(0, since, true) ?? [];
@@ -376,6 +377,8 @@ export function reportUsage(source: AdminSource, by: Usage["by"], sinceMs: numbe
   }
   return { by, sinceAt, source: "hours", rows: toUsageRows(readUsage(usageFolder, sinceAt), by) };
 }
+
+const dayMs = 86_400_000;
 
 interface Summed {
   readonly caller: string;

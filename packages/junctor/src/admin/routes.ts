@@ -225,11 +225,11 @@ export const routes: readonly Route[] = [
     method: "GET",
     path: "/api/usage",
     summary:
-      "Who used how much: `tools/call`, `resources/read` and `prompts/get`. Further back than the calls in memory, it is the sum of all gateways of this user.",
+      "Who used how much: `tools/call`, `resources/read` and `prompts/get`. For more than a day, and further back than the calls in memory, it is the sum of all gateways of this user, a minute old.",
     query: object<{ readonly by: answers.Usage["by"]; readonly sinceMs: number }>("", {
       by: word("What the sums are by.", ["caller", "tool", "server"], "tool"),
-      sinceMs: count("Of the last milliseconds, at most 30 days.", {
-        maximum: 30 * 86_400_000,
+      sinceMs: count("Of the last milliseconds, at most 7 days; `junctor usage` reads 30.", {
+        maximum: 7 * 86_400_000,
         default: 3_600_000,
       }),
     }),

@@ -117,7 +117,7 @@ test("filters are by server, caller, tool, words, trace and time", () => {
   expect(numbersOf({ words: trace })).toEqual([20]);
   expect(numbersOf({ since: 15 })).toEqual([30, 20]);
   expect(numbersOf({ isFailed: true })).toEqual([30]);
-  expect(ring.query({ ...asked, since: 0, now: 40 }).callBars).toEqual([0, 1, 1, 1]);
+  expect(ring.query({ ...asked, since: 0, now: 50 }).callBars).toEqual([1, 1, 1, 0]);
 });
 
 test("sums are by caller, server and tool, and count work alone", () => {

@@ -274,7 +274,9 @@ export class CallRing {
   query(query: HistoryQuery): HistoryPage {
     const { limit, bars, now, isFailed = false, before = Number.POSITIVE_INFINITY } = query;
     const fits = this.#toTest(query);
-    const barsFrom = query.since ?? this.since ?? now;
+    const since = query.since ?? Number.NEGATIVE_INFINITY;
+    // The bars of a young gateway begin with its first call.
+    const barsFrom = Math.max(since, this.since ?? now);
     const perBar = Math.max(1, (now - barsFrom) / bars);
     const callBars = Array.from({ length: bars }, () => 0);
     const failedBars = Array.from({ length: bars }, () => 0);
@@ -286,8 +288,8 @@ export class CallRing {
       const chunk = this.#chunk(seq);
       const row = rowOf(seq);
       const startedAt = chunk.startedAt[row] ?? 0;
-      if (startedAt < barsFrom || !fits(chunk, row)) continue;
-      const bar = Math.min(bars - 1, Math.floor((startedAt - barsFrom) / perBar));
+      if (startedAt < since || !fits(chunk, row)) continue;
+      const bar = Math.max(0, Math.min(bars - 1, Math.floor((startedAt - barsFrom) / perBar)));
       const hasFailed = ((chunk.flags[row] ?? 0) & 1) !== 0;
       all++;
       callBars[bar] = (callBars[bar] ?? 0) + 1;
