@@ -102,6 +102,7 @@ test("every route answers with what its description says", async () => {
     "GET /api/settings": () => admin.call("/api/settings"),
     "GET /api/sessions": () => admin.call("/api/sessions"),
     "GET /api/parked": () => admin.call("/api/parked"),
+    "GET /api/approvals": () => admin.call("/api/approvals"),
     "GET /api/charts": () => admin.call("/api/charts?by=server&top=5"),
     "GET /api/problems": () => admin.call("/api/problems"),
     "GET /api/logs": () => admin.call("/api/logs?level=info&limit=5"),
@@ -121,6 +122,7 @@ test("every route answers with what its description says", async () => {
     "POST /api/reload",
     "POST /api/callers/:name/revoke",
     "POST /api/callers/:name/restore",
+    "POST /api/approvals/:id",
   ];
   expect([...Object.keys(calls), ...elsewhere].toSorted()).toEqual(
     routes.map(({ method, path }) => `${method} ${path}`).toSorted(),
@@ -165,6 +167,31 @@ test("events are what the description says, of every kind", async () => {
   expect(new Set(picked.events.map(({ kind }) => kind))).toEqual(new Set(["hello", "log"]));
   expectDescribed("GET /api/events", [events, picked]);
   expectDescribed("POST /api/try", [tried]);
+});
+
+test("an approval is listed and answered as the description says", async () => {
+  const rules = [{ ask: ["*"], of: "operator" }];
+  await using admin = await startAdmin({ mcpServers: {}, junctor: { rules } }, { local });
+  const message = modernCall("greet", { name: "Ada" });
+  const headers = { ...mirrored(message), "content-type": json, accept: `${json}, text/event-stream` };
+  const pairs = toPairs(headers) as [string, string][];
+  const call = fetch(admin.url, { method: "POST", headers: pairs, body: JSON.stringify(message) });
+  const list = async (): Promise<readonly { readonly id: string }[]> =>
+    (
+      JSON.parse((await admin.call("/api/approvals")).text) as {
+        readonly approvals: { readonly id: string }[];
+      }
+    ).approvals;
+  await expect.poll(list).toHaveLength(1);
+  const shapeOf = (method: string, path: string): AnyShape =>
+    routes.find((route) => route.method === method && route.path === path)?.answer as AnyShape;
+  const approvals = await list();
+  expect(findFaults(shapeOf("GET", "/api/approvals"), { approvals })).toEqual([]);
+  const path = `/api/approvals/${approvals[0]?.id}`;
+  const { text } = await admin.call(path, { body: { answer: "deny" } });
+  expect(findFaults(shapeOf("POST", "/api/approvals/:id"), JSON.parse(text))).toEqual([]);
+  expect(await (await call).text()).toContain("denied it");
+  expect((await admin.call(path, { body: { answer: "approve" } })).status).toBe(409);
 });
 
 test("revoking answers with what the description says", async () => {

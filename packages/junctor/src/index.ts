@@ -2,6 +2,7 @@
 
 export * from "@junctor/client";
 export * from "@junctor/server";
+export { type ApprovalOptions, type ApprovalRule, Approvals, withApproval } from "./approvals/index.ts";
 export { type AuditFile, type AuditFileOptions, openAuditFile } from "./audit/index.ts";
 export {
   type BudgetOptions,

@@ -842,6 +842,60 @@ export const revocation: Shape<Revocation> = object("Whether a caller is refused
   isRevoked: flag("Whether it is refused from now on."),
 });
 
+/** A call that waits for the operator. */
+export interface ApprovalReport {
+  readonly id: string;
+  readonly name: string;
+  readonly method: string;
+  readonly server?: string | undefined;
+  readonly caller?: string | undefined;
+  readonly arguments: string;
+  readonly argumentsDigest: string;
+  readonly definition: string;
+  readonly rule: string;
+  readonly calls: number;
+  readonly askedAt: number;
+  readonly expiresAt: number;
+}
+
+export const approval: Shape<ApprovalReport> = object("A call that waits for the operator.", {
+  id: text("By which it is answered."),
+  name: text("What is called. It comes from a server: show it as a text."),
+  method: text("The method."),
+  server: maybe(text("The server.")),
+  caller: maybe(text("Who calls; left out where callers have no names.")),
+  arguments: text(
+    "The arguments as they will be sent, on one line, secrets hidden, cut where they are long. They come from a model: show them as a text.",
+  ),
+  argumentsDigest: text("The digest of the bytes of the arguments."),
+  definition: text("The digest of the definition."),
+  rule: text("The rule that asks."),
+  calls: count("How many equal calls wait. A yes is for so many."),
+  askedAt: count("When it was asked, in milliseconds since the epoch."),
+  expiresAt: count("When it is refused."),
+});
+
+export interface ApprovalReports {
+  readonly approvals: readonly ApprovalReport[];
+}
+
+export const approvals: Shape<ApprovalReports> = object(
+  "The calls that wait for the operator, oldest first.",
+  {
+    approvals: list("The calls.", approval),
+  },
+);
+
+export interface ApprovalAnswer {
+  readonly answer: "approve" | "deny";
+  readonly calls?: number | undefined;
+}
+
+export const approvalAnswer: Shape<ApprovalAnswer> = object("The answer to a question.", {
+  answer: word("`approve`: the call is made. `deny`: it is refused.", ["approve", "deny"]),
+  calls: maybe(count("For how many equal calls: as many as were shown. All that wait when left out.")),
+});
+
 /** The newest point of a chart. */
 interface SeriesPoint {
   readonly server?: string;

@@ -2,6 +2,8 @@ export type { AdminSource, EditedConfig } from "./admin-source.ts";
 export type {
   AccessReport,
   AdminLogLine,
+  ApprovalReport,
+  ApprovalReports,
   CheckReport,
   LogReport,
   ServerReport,

@@ -1,6 +1,8 @@
 import type { ServerResponse } from "node:http";
 import type { Awaitable } from "@junctor/core/async";
+import { ToolError } from "@junctor/core/errors";
 import { defined } from "@junctor/core/options";
+import type { Approval } from "../approvals/index.ts";
 import { dayPoints, dayStepMs, expositionType, points, stepMs } from "../telemetry/index.ts";
 import type { AdminSource } from "./admin-source.ts";
 import * as answers from "./answers.ts";
@@ -431,6 +433,29 @@ export const routes: readonly Route[] = [
     handle: ({ at }, { source }) => setRevoked(source, at.name, false),
   }),
   route({
+    method: "GET",
+    path: "/api/approvals",
+    summary: "The calls that wait for the person who runs the gateway, because a rule asks.",
+    answer: answers.approvals,
+    handle: (_, { source }) => ({ approvals: source.gateway.controls.approvals().map(reportApproval) }),
+  }),
+  route({
+    method: "POST",
+    path: "/api/approvals/:id",
+    summary: "Answers one of them, once.",
+    body: answers.approvalAnswer,
+    answer: answers.approval,
+    handle: ({ at, body }, { source }) => {
+      try {
+        const { controls } = source.gateway;
+        return reportApproval(controls.answerApproval(at.id, body.answer === "approve", body.calls));
+      } catch (error) {
+        if (!(error instanceof ToolError)) throw error;
+        throw new AdminError("admin.conflict", error.message);
+      }
+    },
+  }),
+  route({
     method: "POST",
     path: "/api/try",
     summary:
@@ -467,6 +492,10 @@ export const routes: readonly Route[] = [
 function answerStatus({ source, adminUrl, pageUrl }: AdminParts): answers.Status {
   const problems = reportProblems(source).problems.length;
   return { ...reportStatus(source), ...defined({ adminUrl: adminUrl(), pageUrl: pageUrl?.() }), problems };
+}
+
+function reportApproval({ digest: _digest, ...shown }: Approval): answers.ApprovalReport {
+  return defined(shown);
 }
 
 async function restart(source: AdminSource, name: string): Promise<answers.ServerReport> {

@@ -45,6 +45,7 @@ const loads: Loads = {
   open: async () => (await import("./running/running.ts")).open,
   logs: async () => (await import("./running/logs.ts")).logs,
   restart: async () => (await import("./running/running.ts")).restart,
+  approvals: async () => (await import("./running/approvals.ts")).approvals,
   reload: async () => (await import("./running/running.ts")).reload,
   trust: async () => (await import("./check/trust.ts")).trust,
   audit: async () => (await import("./check/audit.ts")).audit,

@@ -418,7 +418,7 @@ export function narrowIssuers(
 }
 
 const ruleExample = `{ "allow": ["github__*"], "when": "'eng' in caller.groups" }`;
-const kinds = ["allow", "deny", "scope"] as const;
+const kinds = ["allow", "deny", "scope", "ask"] as const;
 const maxRules = 200;
 
 const scopeExample = '"scope": "mcp:write"';
@@ -448,6 +448,29 @@ export const ruleRows = {
     ...asked,
     doc: "of `scope`: globs on what it is for",
   }),
+  ask: row({
+    type: texts('"ask": ["*__delete_*"]'),
+    ...atOnce,
+    doc: "globs on what a person must [agree to](../guides/a-person-says-yes.md), each call anew",
+  }),
+  of: row({
+    type: choice("caller", "operator", "both"),
+    ...asked,
+    byDefault: '`"caller"`',
+    doc: "of `ask`: who must agree. `caller`: the person at the client of the caller; `operator`: the one who runs the gateway; `both`: one after the other",
+  }),
+  waitMs: row({
+    type: number({ min: 1000, max: 3_600_000, example: 600_000 }),
+    ...asked,
+    byDefault: "600,000",
+    doc: "of `ask`: how long a question waits; then the call is refused",
+  }),
+  goodMs: row({
+    type: number({ min: 0, max: 3_600_000, example: 60_000 }),
+    ...asked,
+    byDefault: "0",
+    doc: "of `ask`: how long a yes is good for calls with the same arguments; 0: for one call",
+  }),
   when: row({
     type: text(`"'eng' in caller.groups"`),
     ...asked,
@@ -464,11 +487,17 @@ export const ruleRows = {
 
 /** A rule about who may use what. Its condition is compiled later. */
 export interface AccessRule extends Pick<Of<typeof ruleRows>, "when" | "unless" | "profiles"> {
-  readonly kind: "allow" | "deny" | "scope";
+  readonly kind: "allow" | "deny" | "scope" | "ask";
   /** Globs on public names. */
   readonly names: readonly string[];
   /** Of a `scope` rule: the scopes that a token needs. */
   readonly scopes: readonly string[];
+  /** Of an `ask` rule. */
+  readonly approval?: {
+    readonly of: "caller" | "operator" | "both";
+    readonly waitMs: number;
+    readonly goodMs: number;
+  };
 }
 
 const rule: Type<AccessRule> = object(ruleRows, {
@@ -477,12 +506,18 @@ const rule: Type<AccessRule> = object(ruleRows, {
     const [kind, ...others] = kinds.filter((each) => given.has(each));
     if (kind === undefined || others.length > 0)
       return isAllKnown
-        ? refuse(given, `must have one of allow, deny and scope: write ${ruleExample}`)
+        ? refuse(given, `must have one of allow, deny, scope and ask: write ${ruleExample}`)
         : undefined;
     const conditions = defined({ when: said.when, unless: said.unless, profiles: said.profiles });
+    for (const key of ["of", "waitMs", "goodMs"])
+      if (kind !== "ask" && given.has(key)) refuse(given.get(key), 'belongs to a rule with "ask": remove it');
     if (kind !== "scope") {
       if (given.has("tools"))
         refuse(given.get("tools"), `does not belong here: write the globs into "${kind}"`);
+      if (kind === "ask") {
+        const { ask: names = [], of = "caller", waitMs = 600_000, goodMs = 0 } = said;
+        return { kind, names, scopes: [], approval: { of, waitMs, goodMs }, ...conditions };
+      }
       return { kind, names: said[kind] ?? [], scopes: [], ...conditions };
     }
     if (tools === undefined || tools.length === 0)

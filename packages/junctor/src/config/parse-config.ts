@@ -61,6 +61,7 @@ function toConfig(value: unknown, findings: Findings): GatewayConfig {
   const servers = readServers(entries, section, settings.separator);
   const names = [...servers.servers, ...servers.disabled].map(({ name }) => name);
   checkAccess(section, settings, names);
+  warnOfUnanswered(section);
   warnOfUnusedAudits(section);
   const { issues, warnings, source } = findings;
   if (issues.length > 0) throw new ConfigError(source.file, issues);
@@ -161,6 +162,21 @@ function readServers(
     );
   }
   return { servers, disabled };
+}
+
+/** Calls that the operator must agree to are answered by the admin API. */
+function warnOfUnanswered(section: ConfigObject): void {
+  const { value: rules } = section.get("rules");
+  if (section.get("admin").value !== false || !Array.isArray(rules)) return;
+  for (const [index, rule] of rules.entries()) {
+    const { ask, of } = Object(rule) as { readonly ask?: unknown; readonly of?: unknown };
+    if (ask === undefined || of === undefined || of === "caller") continue;
+    const given = section.get("rules");
+    warn(
+      { ...given, path: `${given.path}[${index}].of` },
+      'asks somebody who cannot answer: write "admin": {} to have the admin API, or "of": "caller"',
+    );
+  }
 }
 
 /** A server's audit setting says what is recorded of its calls. Whether and where records are written is a setting of the gateway. */

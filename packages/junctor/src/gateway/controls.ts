@@ -2,6 +2,7 @@ import { andThen, type Awaitable } from "@junctor/core/async";
 import { anyone, type Collision, describeCollision, allowAll, type View } from "@junctor/core/compose";
 import type { Caller } from "@junctor/core/mcp";
 import type { Authenticated } from "@junctor/server";
+import type { Approval } from "../approvals/index.ts";
 import type { ParkedCallStatus } from "../bridge/index.ts";
 import { shareRevocations } from "../cluster/index.ts";
 import type { ServerConfig } from "../config/index.ts";
@@ -59,6 +60,9 @@ export interface GatewayControls {
   revoke(caller: string): void;
   restore(caller: string): void;
   isRevoked(caller: string): boolean;
+  /** The calls that wait for the operator, and the answer to one, for as many equal calls as the person saw. */
+  approvals(): readonly Approval[];
+  answerApproval(id: string, isYes: boolean, calls?: number): Approval;
   /** Takes out of JSON text what the config hides and redacts. `null` when that cannot be done. */
   redact(json: string): string;
 }
@@ -68,7 +72,7 @@ const restartMs = 20_000;
 
 /** `revoke` ends all that a caller has open. Disposing the controls ends the exchange with other replicas. */
 export function createControls(
-  { fleet, parking, catalog, hide, cluster, clock, log, barred, seen }: Runtime,
+  { fleet, parking, catalog, hide, cluster, clock, log, barred, seen, approvals }: Runtime,
   current: () => Generation,
   revoke: (caller: string) => void,
 ): GatewayControls & Disposable {
@@ -128,6 +132,9 @@ export function createControls(
     needsProof: () => !current().policy.isOpen,
     admitted: (caller) => seen.note(caller),
     parked: () => parking.list(),
+    approvals: () => approvals.list(),
+    answerApproval: (id, isYes, calls) =>
+      approvals.answer(id, isYes ? "approved" : "denied", "operator", calls),
     revoke: (caller) => change(caller, true),
     restore: (caller) => change(caller, false),
     isRevoked: (caller) => barred.has(caller),

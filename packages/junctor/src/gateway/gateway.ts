@@ -232,7 +232,7 @@ function createReports(
 }
 
 async function closeAll(
-  { parking, ownsParking, fleet, keptCalls }: Runtime,
+  { parking, ownsParking, fleet, keptCalls, approvalUses }: Runtime,
   current: () => Generation,
   controls: Disposable,
   edits: Edits,
@@ -243,6 +243,7 @@ async function closeAll(
   await fleet[Symbol.asyncDispose]();
   await current().chain[Symbol.asyncDispose]();
   keptCalls?.[Symbol.dispose]();
+  approvalUses[Symbol.dispose]();
 }
 
 /** Makes the servers of a gateway known to its other replicas. */

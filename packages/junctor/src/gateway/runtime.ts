@@ -1,11 +1,12 @@
 import { type CredentialEvent, createMemoryStore } from "@junctor/client/internal";
-import { type CallerLimits, type Clock, systemClock } from "@junctor/core/async";
+import { type CallerLimits, type Clock, dateOf, systemClock } from "@junctor/core/async";
 import { Catalog, describeCollision } from "@junctor/core/compose";
 import { createSeal, type Implementation, type Observer, type Seal } from "@junctor/core/mcp";
-import { packageVersion } from "@junctor/core/options";
-import { type Change, type ChangeSource, createChanges } from "@junctor/core/provider";
+import { defined, packageVersion } from "@junctor/core/options";
+import { type AuditSink, type Change, type ChangeSource, createChanges } from "@junctor/core/provider";
 import { createListenLimits, type ListenLimits } from "@junctor/server/internal";
 import { isProvable, Links, type LinksOptions } from "../accounts/index.ts";
+import { type ApprovalEvent, Approvals, useMs } from "../approvals/index.ts";
 import { Parking } from "../bridge/index.ts";
 import type { Cluster } from "../cluster/index.ts";
 import type { GatewayConfig } from "../config/index.ts";
@@ -67,6 +68,10 @@ export class Runtime {
   readonly results: { readonly kept: KeptResults; readonly elsewhere?: Omit<ResultsElsewhere, "serve"> };
   /** Calls that came with an idempotency key; undefined where keys are not heeded. */
   readonly keptCalls: (KeptCalls & Disposable) | undefined;
+  /** Calls that wait for a person, and the answers that were used. */
+  readonly approvals: Approvals;
+  /** Notes which answers were used. */
+  readonly approvalUses: Disposable;
   readonly cluster: Cluster | undefined;
   readonly rules: RuleWatch;
   /** Callers that are refused whatever key they present. */
@@ -105,7 +110,25 @@ export class Runtime {
     this.onCredential = (server, event) =>
       recordCredential(current()?.chain.auditFile?.sink, server, event, clock);
     this.#isLocal = (server) => Object.hasOwn(local, server);
-    this.keptCalls = keepCalls(first, this);
+    const { idempotency } = first;
+    this.keptCalls = idempotency === false ? undefined : keepCalls(idempotency, this);
+    const uses = keepCalls(
+      {
+        ...(idempotency === false
+          ? {}
+          : defined({ file: idempotency.file && `${idempotency.file}.approvals` })),
+        keepMs: useMs,
+      },
+      this,
+    );
+    this.approvalUses = uses;
+    this.approvals = new Approvals({
+      clock,
+      uses,
+      outlives: cluster !== undefined || (idempotency !== false && idempotency.file !== undefined),
+      onEvent: (event) => recordApproval(current()?.chain.auditFile?.sink, event, clock),
+      shared: cluster && { store: cluster.store, seal: this.seal },
+    });
     const maxParkedPerCaller = (): number => this.perCaller.parked ?? 1024;
     this.ownsParking = shared === undefined;
     this.parking =
@@ -174,11 +197,19 @@ export class Runtime {
 
 /** Calls with keys are noted on the store of the replicas, in a file, or in memory alone. */
 function keepCalls(
-  { idempotency }: GatewayConfig,
+  {
+    file,
+    maxBytes = 64 * 1024 * 1024,
+    ...rest
+  }: {
+    readonly keepMs: number;
+    readonly maxBytes?: number;
+    readonly maxKeys?: number;
+    readonly file?: string | undefined;
+  },
   { clock, log, seal, cluster }: Pick<Runtime, "clock" | "log" | "seal" | "cluster">,
-): Runtime["keptCalls"] {
-  if (idempotency === false) return undefined;
-  const { file, ...limits } = idempotency;
+): KeptCalls & Disposable {
+  const limits = { ...rest, maxBytes };
   const onWarning = (text: string, error?: unknown): void =>
     log.warn(error instanceof Error ? { error: error.message } : {}, text);
   const ledger =
@@ -189,6 +220,33 @@ function keepCalls(
         : openCallFile({ path: file, ...limits, clock, onWarning });
   const kept = new KeptCalls({ ...limits, clock, ledger });
   return Object.assign(kept, { [Symbol.dispose]: () => ledger?.[Symbol.dispose]() });
+}
+
+/** Who was asked about a call, and what the answer was, in the audit file. */
+function recordApproval(sink: AuditSink | undefined, event: ApprovalEvent, clock: Clock): void {
+  const { kind, id, name, server, caller, rule, argumentsDigest, by } = event;
+  const record = {
+    time: dateOf(clock.now(), clock),
+    call: id,
+    trace: undefined,
+    caller,
+    rule,
+    server: server ?? "gateway",
+    kind: "event",
+    tool: `approval.${kind}`,
+    era: undefined,
+    revision: undefined,
+    argumentsDigest,
+    outcome: kind === "denied" ? "refused" : "ok",
+    reason: [name, ...(by === undefined ? [] : [`by ${by}`])].join(", "),
+    code: undefined,
+    delivery: undefined,
+    bytesSent: 0,
+    bytesReceived: 0,
+    durationMs: 0,
+  } as const;
+  // The records of calls tell that none can be written.
+  void Promise.resolve(sink?.(record)).catch(() => {});
 }
 
 /** The limits as the config has them at the moment. */

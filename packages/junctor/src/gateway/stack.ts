@@ -1,7 +1,14 @@
 import { allowAll, anyone, createComposition, type UriNames, type View } from "@junctor/core/compose";
 import { NotFoundError } from "@junctor/core/errors";
 import { type Extensions, extensionIds, methods } from "@junctor/core/mcp";
-import { type CallerInfo, type Provider, withMiddleware } from "@junctor/core/provider";
+import {
+  type CallContext,
+  type CallerInfo,
+  type Operation,
+  type Provider,
+  withMiddleware,
+} from "@junctor/core/provider";
+import { withApproval } from "../approvals/index.ts";
 import { abandonedCall, notParked, isParkedState } from "../bridge/index.ts";
 import { withOwnNames } from "../catalog/index.ts";
 import { isOpen, type ProfileConfig } from "../config/index.ts";
@@ -52,6 +59,7 @@ export function createStack(entrance: Entrance, parts: StackParts): Provider {
     caps(entrance, parts), // those of the profile, then those of servers
     profile !== undefined && profileNames(profile),
     middleware(parts), // names of the gateway from here on: logs, audit, rate, time, the user's, redaction
+    approval(entrance, parts), // what a rule asks about is not sent before a person agreed to it
     (inner) => withOpenedMethods(inner, () => parts.runtime.fleet.servers, viewFor),
     catalog(viewFor, parts), // rules, keys and profiles are its view: what a caller may not use is not there
   );
@@ -66,6 +74,31 @@ function stack(...layers: readonly [...(Layer | false)[], Provider]): Provider {
 
 function once({ name }: Entrance, { runtime: { keptCalls } }: StackParts): Layer | false {
   return keptCalls !== undefined && ((inner) => withIdempotency(inner, { calls: keptCalls, scope: name }));
+}
+
+/** Rules that ask. The names are those of rules; what a person sees is what is sent, after all that a middleware changes. */
+function approval({ name: entrance }: Entrance, parts: StackParts): Layer | false {
+  const { policy, config, runtime } = parts;
+  const rules = entrance === undefined ? policy.rules : policy.rules?.at(entrance);
+  if (rules?.canAsk !== true) return false;
+  const ownerOf = (operation: Operation, context: CallContext): ReturnType<typeof policy.ownerOf> =>
+    policy.ownerOf(operation, context);
+  return (inner) =>
+    withApproval(inner, {
+      ruleFor: (operation, context) => {
+        const { part, name } = operation;
+        const owner = ownerOf(operation, context);
+        const isNamed = part === "tools" || part === "prompts" || part === undefined || owner === undefined;
+        const listed = isNamed ? name : `${owner.server}${config.separator}${name}`;
+        const found = rules.askFor(context.identity, listed, owner?.ownName ?? name);
+        return found?.approval && { path: found.path, ...found.approval };
+      },
+      approvals: runtime.approvals,
+      serverOf: (operation, context) => ownerOf(operation, context)?.server,
+      scope: entrance,
+      policy: JSON.stringify([config.rules, config.allow, config.deny, config.profiles]),
+      hide: runtime.hide,
+    });
 }
 
 /** The middleware, also around tools that a layer outside of it brings. */

@@ -5,7 +5,7 @@ import { createGlob, createGlobs } from "@junctor/server/internal";
 import { createServerNames, isNamedFor } from "../catalog/index.ts";
 import { isOpen, type GatewayConfig, type KeyConfig, type ServerConfig } from "../config/index.ts";
 import { toNaming } from "./caller-policy.ts";
-import type { CallerRules } from "./rules.ts";
+import type { CallerRules, CompiledRule } from "./rules.ts";
 
 /** Why a caller may or may not use something. */
 interface Explanation {
@@ -68,14 +68,24 @@ function explainByRules(
         : denied(setting, "the rule denies it");
     case "step_up":
       return { decision: "step_up", setting, reason: `its token needs ${scopes.join(" ")}`, scopes };
-    default:
+    default: {
+      const asking = rules?.askFor(caller, name, ownName);
+      const allowed = setting === undefined ? reasonOf(config) : "the rule allows it";
       return {
         decision: "allow",
-        setting,
-        reason: setting === undefined ? reasonOf(config) : "the rule allows it",
+        setting: asking === undefined ? setting : `junctor.${asking.path}`,
+        reason: asking === undefined ? allowed : `${allowed}, once ${whoAgrees(asking)} to the call`,
         scopes,
       };
+    }
   }
+}
+
+function whoAgrees({ approval }: Pick<CompiledRule, "approval">): string {
+  if (approval?.of === "operator") return "the person who runs the gateway agrees";
+  return approval?.of === "both"
+    ? "the user of its client and the person who runs the gateway agree"
+    : "the user of its client agrees";
 }
 
 interface LimitedCaller {

@@ -181,8 +181,8 @@ describe("the section", () => {
   test.each([
     [{}, /^rules: must be an array of rules: write /],
     [[null], /^rules\[0\]: must be a rule: write /],
-    [[{ when: "true" }], /^rules\[0\]: must have one of allow, deny and scope: write /],
-    [[{ allow: ["a"], deny: ["b"] }], /^rules\[0\]: must have one of allow, deny and scope: write /],
+    [[{ when: "true" }], /^rules\[0\]: must have one of allow, deny, scope and ask: write /],
+    [[{ allow: ["a"], deny: ["b"] }], /^rules\[0\]: must have one of allow, deny, scope and ask: write /],
     [[{ allow: [] }], /^rules\[0\]\.allow: is empty: /],
     [[{ alow: ["a"] }], /^rules\[0\]\.alow: is not known here: did you mean allow\?/],
     [[{ scope: "s" }], /^rules\[0\]: says not what the scope is for: /],

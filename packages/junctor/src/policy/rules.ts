@@ -6,7 +6,10 @@ import type { AccessRule, GatewayConfig } from "../config/index.ts";
 import { type CompileCondition, type Condition, loadConditions } from "./condition.ts";
 
 /** A rule whose conditions are ready. */
-interface CompiledRule extends Pick<AccessRule, "kind" | "names" | "scopes" | "profiles"> {
+export interface CompiledRule extends Pick<
+  AccessRule,
+  "kind" | "names" | "scopes" | "profiles" | "approval"
+> {
   /** Where it stands: `rules[2]`. */
   readonly path: string;
   readonly when: Condition | undefined;
@@ -28,6 +31,10 @@ export interface CallerRules {
   /** Narrows a policy to what the rules leave to a caller. Callers to whom the same rules apply get the same policy. */
   narrow(policy: Policy, caller: Caller | undefined): Policy;
   decide(caller: Caller | undefined, name: string, ownName?: string): RuleDecision;
+  /** Whether some rule asks a person. */
+  readonly canAsk: boolean;
+  /** The first rule by which a person must agree to a call. */
+  askFor(caller: Caller | undefined, name: string, ownName?: string): CompiledRule | undefined;
   /** The rules that apply at a profile. Without it they are those of `/mcp`. */
   at(mount: string): CallerRules;
 }
@@ -46,7 +53,7 @@ export async function compileRules(config: GatewayConfig, file: string): Promise
 }
 
 function compileRule(
-  { kind, names, scopes, when, unless, profiles }: AccessRule,
+  { kind, names, scopes, when, unless, profiles, approval }: AccessRule,
   path: string,
   compile: CompileCondition | undefined,
   issues: ConfigIssue[],
@@ -59,7 +66,7 @@ function compileRule(
   };
   const bound = profiles === undefined ? {} : { profiles };
   const conditions = { when: condition("when", when), unless: condition("unless", unless) };
-  return { kind, names, scopes, path, ...conditions, ...bound };
+  return { kind, names, scopes, path, ...conditions, ...bound, ...(approval && { approval }) };
 }
 
 /** Most policies that are kept; groups of callers are few, and their combinations that occur are too. */
@@ -98,8 +105,21 @@ function createRules(
     policies.set(key, narrowed);
     return narrowed;
   };
+  const askers = new WeakMap<readonly CompiledRule[], Map<string, CompiledRule | undefined>>();
   return {
     all,
+    canAsk: here.some(({ kind }) => kind === "ask"),
+    askFor: (caller, name, ownName = name) => {
+      const rules = rulesFor(caller);
+      let asking = askers.get(rules);
+      if (asking === undefined) askers.set(rules, (asking = new Map<string, CompiledRule | undefined>()));
+      const key = ownName === name ? name : `${name}\n${ownName}`;
+      if (asking.has(key)) return asking.get(key);
+      const found = rules.find((rule) => rule.kind === "ask" && fits(rule, name, ownName));
+      if (asking.size >= maxNames) asking.clear();
+      asking.set(key, found);
+      return found;
+    },
     at: (name) => {
       let rules = mounts.get(name);
       if (rules === undefined) mounts.set(name, (rules = createRules(all, baseScopes, name)));

@@ -635,6 +635,17 @@ export const commands = {
     failure: "it did not come up again",
     guesses: "reboot",
   },
+  approvals: {
+    group: "What runs",
+    brief: "answer calls that wait for your yes",
+    summary: "Show the calls that wait for the person who runs the gateway, and agree to one or deny it.",
+    operands: "[list|show ID|approve ID|deny ID]",
+    flags: { json: { help: "the list as JSON, one line each" } },
+    shared: ["gateway"],
+    examples: ["approvals", "approvals show 5f0c1d2e3a4b", "approvals approve 5f0c1d2e3a4b"],
+    failure: "the call does not wait any more",
+    guesses: "approve deny ask yes confirm waiting pending",
+  },
   reload: {
     group: "What runs",
     brief: "take an edited config; end the daemon",
