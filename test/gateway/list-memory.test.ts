@@ -16,7 +16,7 @@ import { definitionOf, fromDefinition } from "../../packages/core/src/mcp/defini
 import type { Tool } from "../../packages/core/src/mcp/types.ts";
 import type { ServerConfig } from "../../packages/junctor/src/config/config.ts";
 import { createHide } from "../../packages/junctor/src/log/log.ts";
-import { type ListMemory, openListMemory } from "../../packages/junctor/src/servers/list-memory.ts";
+import { ListMemory } from "../../packages/junctor/src/servers/list-memory.ts";
 import { toListed, toServerConfig } from "../support/fake-source.ts";
 
 const root = mkdtempSync(join(tmpdir(), "junctor-list-memory-"));
@@ -43,7 +43,7 @@ function at(folder: string, secrets: readonly string[] = []): Opened {
   return {
     folder,
     warnings,
-    open: (maxFiles = 256) => openListMemory({ folder, hide, log, maxFiles }),
+    open: (maxFiles = 256) => new ListMemory({ folder, hide, log, maxFiles }),
   };
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@redis/client";
 import { connectRedisStore } from "../../../packages/junctor/src/cluster/redis-store.ts";
-import { shareRevocations } from "../../../packages/junctor/src/cluster/revocations.ts";
+import { SharedRevocations } from "../../../packages/junctor/src/cluster/revocations.ts";
 import { createVirtualClock } from "../../../packages/junctor/src/testing/virtual-clock.ts";
 import { startEngine } from "../../../test/cluster/support/engine.ts";
 import { secret } from "../../../test/cluster/support/stage.ts";
@@ -61,7 +61,7 @@ async function forge(url: string, rounds: number): Promise<Omit<Line, "what" | "
   };
   const connect = () => connectRedisStore({ url, secrets: [secret] });
   const stores = await Promise.all([connect(), connect(), connect()]);
-  const replicas = stores.map((store) => shareRevocations({ store, clock, onChange }));
+  const replicas = stores.map((store) => new SharedRevocations({ store, clock, onChange }));
   const [commands, ears] = [createClient({ url, RESP: 2 }), createClient({ url, RESP: 2 })];
   await Promise.all([commands.connect(), ears.connect()]);
   const heard: string[] = [];

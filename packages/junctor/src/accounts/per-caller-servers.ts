@@ -21,7 +21,7 @@ import {
 } from "../upstream/index.ts";
 import { Account, Accounts } from "./account.ts";
 import type { Links } from "./links.ts";
-import { createAccountGuard, createAccountProvider } from "./require-account.ts";
+import { AccountGuard, createAccountProvider } from "./require-account.ts";
 
 interface PerCallerServersOptions {
   readonly catalog: Catalog;
@@ -191,7 +191,7 @@ export class PerCallerServer implements GatewayServer, AsyncDisposable {
       clock,
       create: (owner, caller) => this.#createAccount(owner, caller),
     });
-    const guard = createAccountGuard({
+    const guard = new AccountGuard({
       config: () => this.config,
       accounts: this.accounts,
       links,

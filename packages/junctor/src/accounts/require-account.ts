@@ -41,26 +41,92 @@ interface Need {
   readonly attempt: number;
 }
 
-/** Lets requests to one server through when their callers have connected an account, and has those connect that have not. */
-interface AccountGuard {
-  /** Work that may ask its caller something. Nothing is sent before the account is connected. */
-  ask<T>(context: CallContext, round: Round | undefined, work: OwnWork<T>): Promise<T | InputRequired>;
-  /** Work that cannot ask. Rejects with an `UpstreamError` while the account is not connected. */
-  use<T>(context: CallContext, work: (upstream: Upstream) => T | Promise<T>): Promise<T>;
-  /** The tool that connects an account; gives the text of its result. */
-  connect(context: CallContext, round: Round | undefined): Promise<string | InputRequired>;
-}
-
-export function createAccountGuard(options: {
+interface AccountGuardOptions {
   readonly config: () => ServerConfig;
   readonly accounts: Accounts;
   readonly links: Links;
   /** The name callers have for the tool that connects an account. */
   readonly connectName: () => string;
-}): AccountGuard {
-  const { config, accounts, links, connectName } = options;
+}
 
-  const prepareAsk = async (account: Account, need: Need): Promise<ConnectRequest> => {
+/** Lets requests to one server through when their callers have connected an account, and has those connect that have not. */
+export class AccountGuard {
+  readonly #options: AccountGuardOptions;
+
+  constructor(options: AccountGuardOptions) {
+    this.#options = options;
+  }
+
+  /** Work that may ask its caller something. Nothing is sent before the account is connected. */
+  async ask<T>(context: CallContext, round: Round | undefined, work: OwnWork<T>): Promise<T | InputRequired> {
+    const account = this.#options.accounts.of(context);
+    const attempt = await this.#requireAccount(account, context, round);
+    if (typeof attempt !== "number") return orRefuse(attempt);
+    const rest = isConnectState(round?.state) ? undefined : round;
+    try {
+      return await work(account.open(), rest);
+    } catch (error) {
+      const denied = deniedBy(error);
+      const isMore = denied?.code === "auth.insufficient_scope";
+      if (!isNotSent(error) || (!isMore && account.need === undefined)) throw error;
+      const challenge = isMore ? denied?.challenge : account.need?.challenge;
+      return orRefuse(
+        await this.#askForAccount(account, context, { attempt: attempt + 1, isMore, challenge }),
+      );
+    }
+  }
+
+  /** Work that cannot ask. Rejects with an `UpstreamError` while the account is not connected. */
+  async use<T>(context: CallContext, work: (upstream: Upstream) => T | Promise<T>): Promise<T> {
+    const { accounts, config, connectName } = this.#options;
+    const account = accounts.of(context);
+    if (await account.isConnected()) return work(account.open());
+    const { name: server } = config();
+    const text = `${server} works with your own account, which is not connected: call ${connectName()}.`;
+    throw new UpstreamError("unavailable", text, { server, delivery: "not_sent" });
+  }
+
+  /** The tool that connects an account; gives the text of its result. */
+  async connect(context: CallContext, round: Round | undefined): Promise<string | InputRequired> {
+    const { accounts, config } = this.#options;
+    const account = accounts.of(context);
+    const { name } = config();
+    const attempt = await this.#requireAccount(account, context, round);
+    if (typeof attempt !== "number") return attempt;
+    await account.open().beginListing(context, "tools");
+    return `Your account at ${name} is connected. Its tools are listed now: list the tools again.`;
+  }
+
+  /** The attempt of a call whose account is connected; otherwise the question or the text for its caller. */
+  async #requireAccount(
+    account: Account,
+    context: CallContext,
+    round: Round | undefined,
+  ): Promise<number | InputRequired | string> {
+    const state = round?.state;
+    if (round !== undefined && isConnectState(state)) {
+      const { attempt, before } = state;
+      assertComesBack(round, state, this.#options.config().name);
+      if (await account.untilConnected(before, patienceMs, context.signal)) return attempt;
+      return this.#askForAccount(account, context, { attempt, challenge: account.need?.challenge });
+    }
+    if (await account.isConnected()) return 0;
+    return this.#askForAccount(account, context, { attempt: 0, challenge: account.need?.challenge });
+  }
+
+  /** Asks by a page that the client shows, or in words. */
+  async #askForAccount(account: Account, context: CallContext, need: Need): Promise<InputRequired | string> {
+    if (need.attempt >= maxAttempts) {
+      const { name } = this.#options.config();
+      const text = `${name} still refuses after your account was connected ${maxAttempts} times.`;
+      throw new ToolError(text, { code: "tool.refused" });
+    }
+    const prepared = await this.#prepareAsk(account, need);
+    return askToConnect(prepared, context, account) ?? tellToConnect(prepared);
+  }
+
+  async #prepareAsk(account: Account, need: Need): Promise<ConnectRequest> {
+    const { config, links } = this.#options;
     const { name: server, launch } = config();
     const { owner, caller, identity } = account.options;
     const url = launch.kind === "http" ? launch.url : "";
@@ -68,69 +134,7 @@ export function createAccountGuard(options: {
     const link = links.create({ owner, caller, identity, server, url, challenge });
     if (link === undefined) throw noPage(server, caller, links);
     return { server, link, isMore, attempt, before: await account.credentialName() };
-  };
-  /** Asks by a page that the client shows, or in words. */
-  const askForAccount = async (
-    account: Account,
-    context: CallContext,
-    need: Need,
-  ): Promise<InputRequired | string> => {
-    if (need.attempt >= maxAttempts) {
-      const text = `${config().name} still refuses after your account was connected ${maxAttempts} times.`;
-      throw new ToolError(text, { code: "tool.refused" });
-    }
-    const prepared = await prepareAsk(account, need);
-    return askToConnect(prepared, context, account) ?? tellToConnect(prepared);
-  };
-  /** The attempt of a call whose account is connected; otherwise the question or the text for its caller. */
-  const requireAccount = async (
-    account: Account,
-    context: CallContext,
-    round: Round | undefined,
-  ): Promise<number | InputRequired | string> => {
-    const state = round?.state;
-    if (round !== undefined && isConnectState(state)) {
-      const { attempt, before } = state;
-      assertComesBack(round, state, config().name);
-      if (await account.untilConnected(before, patienceMs, context.signal)) return attempt;
-      return askForAccount(account, context, { attempt, challenge: account.need?.challenge });
-    }
-    if (await account.isConnected()) return 0;
-    return askForAccount(account, context, { attempt: 0, challenge: account.need?.challenge });
-  };
-
-  return {
-    ask: async (context, round, work) => {
-      const account = accounts.of(context);
-      const attempt = await requireAccount(account, context, round);
-      if (typeof attempt !== "number") return orRefuse(attempt);
-      const rest = isConnectState(round?.state) ? undefined : round;
-      try {
-        return await work(account.open(), rest);
-      } catch (error) {
-        const denied = deniedBy(error);
-        const isMore = denied?.code === "auth.insufficient_scope";
-        if (!isNotSent(error) || (!isMore && account.need === undefined)) throw error;
-        const challenge = isMore ? denied?.challenge : account.need?.challenge;
-        return orRefuse(await askForAccount(account, context, { attempt: attempt + 1, isMore, challenge }));
-      }
-    },
-    use: async (context, work) => {
-      const account = accounts.of(context);
-      if (await account.isConnected()) return work(account.open());
-      const { name: server } = config();
-      const text = `${server} works with your own account, which is not connected: call ${connectName()}.`;
-      throw new UpstreamError("unavailable", text, { server, delivery: "not_sent" });
-    },
-    connect: async (context, round) => {
-      const account = accounts.of(context);
-      const { name } = config();
-      const attempt = await requireAccount(account, context, round);
-      if (typeof attempt !== "number") return attempt;
-      await account.open().beginListing(context, "tools");
-      return `Your account at ${name} is connected. Its tools are listed now: list the tools again.`;
-    },
-  };
+  }
 }
 
 /** To a model, a call that was not made has failed. */

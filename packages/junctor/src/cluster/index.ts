@@ -11,7 +11,7 @@ export {
 } from "./placement.ts";
 export { createMemoryClusterStore } from "./memory-store.ts";
 export { connectRedisStore, parseStoreUrl } from "./redis-store.ts";
-export { shareRevocations } from "./revocations.ts";
+export { SharedRevocations } from "./revocations.ts";
 export { createSharedRateLimit, type SharedRate, type TokenSource } from "./shared-rate-limit.ts";
 export type { ClusterStore } from "./store.ts";
 export type { TrunkConfig, TrunkListen } from "./trunk.ts";

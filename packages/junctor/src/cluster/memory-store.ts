@@ -11,13 +11,12 @@ import {
   type TakenTokens,
 } from "./store.ts";
 
-/** The facts of replicas that share one process, or whose primary process holds them. Nothing outlives the process. */
+/**
+ * The facts of replicas that share one process, or whose primary process holds them. Nothing outlives the process. There may be
+ * `maxKeys` leases and values, and as many limits; 262,144 by default.
+ */
 export function createMemoryClusterStore(
-  options: {
-    readonly clock?: Clock;
-    /** How many leases and values there may be, and as many limits; 262,144 by default. */
-    readonly maxKeys?: number;
-  } = {},
+  options: { readonly clock?: Clock; readonly maxKeys?: number } = {},
 ): ClusterStore {
   const { clock = systemClock, maxKeys = 262_144 } = options;
   const values = new ExpiringMap<string>(clock, maxKeys);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
 import { createMemoryClusterStore } from "./memory-store.ts";
-import { type SharedRevocations, shareRevocations } from "./revocations.ts";
+import { SharedRevocations } from "./revocations.ts";
 import type { ClusterStore } from "./store.ts";
 
 /** A replica that hears news only while it is connected. */
@@ -29,7 +29,7 @@ function listen(engine: ClusterStore, clock: VirtualClock): Listener {
     warnings,
     isDeaf: false,
     isCut: false,
-    revocations: shareRevocations({
+    revocations: new SharedRevocations({
       store: {
         ...store,
         read: (key) => Promise.resolve().then(() => store.read(key)),
@@ -122,7 +122,7 @@ test("a quiet replica makes one operation every 3 s, and none when it is over", 
       return engine.read(key);
     },
   };
-  const revocations = shareRevocations({ store, clock, onChange: () => {} });
+  const revocations = new SharedRevocations({ store, clock, onChange: () => {} });
   await clock.advance(30_000);
   expect(reads).toBe(11);
   revocations[Symbol.dispose]();

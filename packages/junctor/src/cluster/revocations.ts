@@ -3,12 +3,6 @@ import { type Clock, systemClock } from "@junctor/core/async";
 import type { JsonObject } from "@junctor/core/json";
 import { type ClusterStore, storeBounds } from "./store.ts";
 
-/** The callers that a person revoked, the same at all replicas. Disposing it stops the looks at the store. */
-export interface SharedRevocations extends Disposable {
-  /** Tells all replicas. Resolves when the store has the change, or has failed: the next look writes it again. */
-  change(caller: string, isRevoked: boolean): Promise<void>;
-}
-
 interface Revocation {
   readonly isRevoked: boolean;
   /** The date of the change; of two entries for one caller, the later counts. */
@@ -24,48 +18,102 @@ const maxEntries = 4096;
 const slots = 64;
 const digestKey = "revoked";
 
-/**
- * Keeps revocations the same at all replicas. A change is published as news and written to the store. A replica that missed the news, or
- * starts later, compares a digest every 3 s, reads the entries if it differs, and writes those that the store lacks: an engine that was restarted gets
- * everything again.
- */
-export function shareRevocations(options: {
+interface RevocationOptions {
   readonly store: ClusterStore;
   readonly clock?: Clock;
   /** A person revoked a caller at another replica, or let it in again there. */
   readonly onChange: (caller: string, isRevoked: boolean) => void;
   readonly onWarning?: (text: string, error?: unknown) => void;
-}): SharedRevocations {
-  const { store, clock = systemClock, onChange, onWarning } = options;
-  const entries = new Map<string, Revocation>();
-  let isFailing = false;
-  let isOver = false;
-  let stopTimer = (): void => {};
+}
+
+/**
+ * The callers that a person revoked, the same at all replicas. A change is published as news and written to the store. A replica that
+ * missed the news, or starts later, compares a digest every 3 s, reads the entries if it differs, and writes those that the store lacks:
+ * an engine that was restarted gets everything again. Disposing it stops the looks at the store.
+ */
+export class SharedRevocations implements Disposable {
+  readonly #options: RevocationOptions;
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, Revocation>();
+  readonly #stopNews: () => void;
+  #isFailing = false;
+  #isOver = false;
+  #stopTimer = (): void => {};
   /** Looks come one after the other. */
-  let last: Promise<void> = Promise.resolve();
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(options: RevocationOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#stopNews = options.store.onNews((news) => {
+      const revocation = parseNews(news);
+      if (revocation !== undefined) this.#apply(revocation.caller, revocation);
+    });
+    void this.#look().then(() => this.#lookLater());
+  }
+
+  /** Tells all replicas. Resolves when the store has the change, or has failed: the next look writes it again. */
+  async change(caller: string, isRevoked: boolean): Promise<void> {
+    // Later than all that is known here, also where the clock of another machine is ahead.
+    const at = Math.max(this.#clock.date(), (this.#entries.get(caller)?.at ?? 0) + 1);
+    this.#learn(caller, { isRevoked, at });
+    const news = JSON.stringify({ kind, caller, isRevoked, at });
+    // A change that cannot be published now is found by the next look of each replica.
+    const published =
+      news.length > storeBounds.value ? undefined : this.#options.store.publish(news).catch(() => {});
+    await Promise.all([published, this.#look()]);
+  }
+
+  [Symbol.dispose](): void {
+    this.#isOver = true;
+    this.#stopNews();
+    this.#stopTimer();
+  }
 
   /** Takes an entry if it is newer. A revocation wins over a restoration of the same moment. */
-  const learn = (caller: string, entry: Revocation): boolean => {
-    const known = entries.get(caller);
+  #learn(caller: string, entry: Revocation): boolean {
+    const known = this.#entries.get(caller);
     if (
       known !== undefined &&
       (known.at > entry.at || (known.at === entry.at && known.isRevoked >= entry.isRevoked))
     )
       return false;
-    entries.set(caller, entry);
-    forgetOldest(entries);
+    this.#entries.set(caller, entry);
+    forgetOldest(this.#entries);
     return (known?.isRevoked ?? false) !== entry.isRevoked;
-  };
-  const hear = (caller: string, entry: Revocation): void => {
-    if (learn(caller, entry)) onChange(caller, entry.isRevoked);
-  };
+  }
 
-  const synchronize = async (): Promise<void> => {
-    if (isOver || (await store.read(digestKey)) === (entries.size === 0 ? undefined : digestOf(entries)))
-      return;
+  #apply(caller: string, entry: Revocation): void {
+    if (this.#learn(caller, entry)) this.#options.onChange(caller, entry.isRevoked);
+  }
+
+  #look(): Promise<void> {
+    this.#last = this.#last
+      .then(() => this.#synchronize())
+      .then(
+        () => void (this.#isFailing = false),
+        (error: unknown) => {
+          const text = "revoked callers cannot be compared with other replicas";
+          if (!this.#isFailing) this.#options.onWarning?.(text, error);
+          this.#isFailing = true;
+        },
+      );
+    return this.#last;
+  }
+
+  #lookLater(): void {
+    if (this.#isOver) return;
+    this.#stopTimer = this.#clock.timer(lookMs, () => void this.#look().then(() => this.#lookLater()));
+  }
+
+  async #synchronize(): Promise<void> {
+    const { store, onWarning } = this.#options;
+    const entries = this.#entries;
+    if (this.#isOver) return;
+    if ((await store.read(digestKey)) === (entries.size === 0 ? undefined : digestOf(entries))) return;
     const stored = await Promise.all(slotNumbers.map((slot) => store.read(`${digestKey}:${slot}`)));
     for (const text of stored)
-      for (const [caller, entry] of parseEntries(text)) if (!isOver) hear(caller, entry);
+      for (const [caller, entry] of parseEntries(text)) if (!this.#isOver) this.#apply(caller, entry);
     if (entries.size === 0) return;
     const texts = formatSlots(entries);
     const writes = texts.flatMap((text, slot) => {
@@ -76,42 +124,7 @@ export function shareRevocations(options: {
     });
     await Promise.all(writes);
     await store.write(digestKey, digestOf(entries), ttlMs);
-  };
-  const look = (): Promise<void> => {
-    last = last.then(synchronize).then(
-      () => void (isFailing = false),
-      (error: unknown) => {
-        if (!isFailing) onWarning?.("revoked callers cannot be compared with other replicas", error);
-        isFailing = true;
-      },
-    );
-    return last;
-  };
-  const lookAgain = (): void => {
-    if (!isOver) stopTimer = clock.timer(lookMs, () => void look().then(lookAgain));
-  };
-  const stopNews = store.onNews((news) => {
-    const revocation = parseNews(news);
-    if (revocation !== undefined) hear(revocation.caller, revocation);
-  });
-  void look().then(lookAgain);
-
-  return {
-    change: async (caller, isRevoked) => {
-      // Later than all that is known here, also where the clock of another machine is ahead.
-      const at = Math.max(clock.date(), (entries.get(caller)?.at ?? 0) + 1);
-      learn(caller, { isRevoked, at });
-      const news = JSON.stringify({ kind, caller, isRevoked, at });
-      // A change that cannot be published now is found by the next look of each replica.
-      const published = news.length > storeBounds.value ? undefined : store.publish(news).catch(() => {});
-      await Promise.all([published, look()]);
-    },
-    [Symbol.dispose]: () => {
-      isOver = true;
-      stopNews();
-      stopTimer();
-    },
-  };
+  }
 }
 
 const kind = "revocation";

@@ -96,20 +96,9 @@ export function withBudget(inner: Provider, options: BudgetOptions): Provider {
     const others = listing.items.filter(({ name }) => name !== readResultName);
     return listing.with(Object.freeze([...others.map(withoutOutput), readResult]));
   });
-  /** Results of tasks are asked for again and again; each is cut once. */
-  const cuts = new WeakMap<RawJson, RawJson>();
-  const fit = (outcome: Outcome, max: number, context: CallContext): Outcome => {
-    if (outcome.kind !== "complete") return outcome;
-    let result = cuts.get(outcome.result);
-    if (result === undefined) {
-      const cut = cutResult(outcome.result, max, (content, mimeType) =>
-        toResultId(kept.keep(content, ownerOf(context), mimeType), elsewhere),
-      );
-      if (cut === undefined) return outcome;
-      cuts.set(outcome.result, (result = RawJson.fromValue(cut)));
-    }
-    return { ...outcome, result };
-  };
+  const fit = createCutter(
+    (context) => (content, mimeType) => toResultId(kept.keep(content, ownerOf(context), mimeType), elsewhere),
+  );
   const capFor = ({ part, name }: Target): number | undefined => (part === "tools" ? capOf(name) : undefined);
 
   return {
@@ -153,6 +142,23 @@ export function withBudget(inner: Provider, options: BudgetOptions): Provider {
       const offered = inner.offers(caller);
       return { ...offered, serves: (method) => readerMethods.has(method) || offered.serves(method) };
     },
+  };
+}
+
+/** Cuts results that are too long. Results of tasks are asked for again and again; each is cut once. */
+function createCutter(
+  keepFor: (context: CallContext) => Parameters<typeof cutResult>[2],
+): (outcome: Outcome, max: number, context: CallContext) => Outcome {
+  const cuts = new WeakMap<RawJson, RawJson>();
+  return (outcome, max, context) => {
+    if (outcome.kind !== "complete") return outcome;
+    let result = cuts.get(outcome.result);
+    if (result === undefined) {
+      const cut = cutResult(outcome.result, max, keepFor(context));
+      if (cut === undefined) return outcome;
+      cuts.set(outcome.result, (result = RawJson.fromValue(cut)));
+    }
+    return { ...outcome, result };
   };
 }
 

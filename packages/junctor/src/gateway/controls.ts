@@ -4,7 +4,7 @@ import type { Caller } from "@junctor/core/mcp";
 import type { Authenticated } from "@junctor/server";
 import type { Approval } from "../approvals/index.ts";
 import type { ParkedCallStatus } from "../bridge/index.ts";
-import { shareRevocations } from "../cluster/index.ts";
+import { SharedRevocations } from "../cluster/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import { hideInData } from "../log/index.ts";
 import {
@@ -82,7 +82,7 @@ export function createControls(
     revoke(caller);
   };
   const onWarning = (text: string, error: unknown): void => log.warn({ error: String(error) }, text);
-  const others = cluster && shareRevocations({ store: cluster.store, clock, onChange: bar, onWarning });
+  const others = cluster && new SharedRevocations({ store: cluster.store, clock, onChange: bar, onWarning });
   const change = (caller: string, isRevoked: boolean): void => {
     bar(caller, isRevoked);
     void others?.change(caller, isRevoked);

@@ -32,7 +32,7 @@ import {
   SeenCallers,
   toCallerKind,
 } from "../policy/index.ts";
-import { openListMemory } from "../servers/index.ts";
+import { ListMemory } from "../servers/index.ts";
 import { type DescribeFailure, hideText, withLastWords } from "../upstream/index.ts";
 import { Fleet } from "./fleet.ts";
 import type { Generation } from "./generation.ts";
@@ -157,7 +157,7 @@ export class Runtime {
       local,
       memory:
         folder !== undefined && first.remember
-          ? openListMemory({ folder, hide: hideStrong, log, clock })
+          ? new ListMemory({ folder, hide: hideStrong, log, clock })
           : undefined,
       drafts: first.drafts,
       maxStarts: () => config().maxStarts,

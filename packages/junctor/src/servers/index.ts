@@ -8,7 +8,7 @@ export {
   readDefinitions,
   toMember,
 } from "./gateway-server.ts";
-export { openListMemory } from "./list-memory.ts";
+export { ListMemory } from "./list-memory.ts";
 export { alwaysUp, LocalServers } from "./local-servers.ts";
 export {
   describeDisabled,

@@ -16,24 +16,6 @@ import {
 import { type GatewayLog, hideInData } from "../log/index.ts";
 import { type Listed, listParts } from "../upstream/index.ts";
 
-/** What servers listed last, kept in files between runs of the gateway. */
-export interface ListMemory {
-  /** What this server listed when it was last launched in the same way; undefined when that is not known. */
-  recall(server: ServerConfig): Listed | undefined;
-  /** Whether it never listed anything, though it was waited for or failed, when it was last launched in the same way. */
-  wasMissed(server: ServerConfig): boolean;
-  /** Whether it asked its callers something when it was launched in the same way before. */
-  hasAsked(server: ServerConfig): boolean;
-  /** Remembers that a server asks its callers something. */
-  noteAsked(server: ServerConfig): void;
-  /** Remembers what a server lists now. The file is written a little later, and not more often than every 30 s. */
-  keep(server: ServerConfig, listed: Listed): void;
-  /** Remembers, a little later, that a server which never listed anything is waited for or has failed; unless it lists until then. */
-  miss(server: ServerConfig): void;
-  /** Resolves when everything is written. */
-  flush(): Promise<void>;
-}
-
 /** Lists that are larger are not remembered. */
 const maxBytes = 8 * 1024 * 1024;
 
@@ -70,12 +52,7 @@ interface Pending {
   readonly stopTimer: () => void;
 }
 
-/**
- * Opens the memory. A file is named by a keyed hash of the launch of its server: a command with another argument, variable or
- * header lists other things, and the name must not help an attacker to guess a token. Trouble with the disk is logged and hurts
- * no call.
- */
-export function openListMemory(options: {
+interface ListMemoryOptions {
   /** Where the files are; it is made when it is first needed. */
   readonly folder: string;
   /** Takes the secrets of the config out of JSON text. */
@@ -84,92 +61,137 @@ export function openListMemory(options: {
   readonly clock?: Clock;
   /** Most files; the oldest are removed first. 2,000. */
   readonly maxFiles?: number;
-}): ListMemory {
-  const { folder, hide, log, clock = systemClock, maxFiles = 2000 } = options;
-  const { pathOf, read, toFile } = createFileFormat(folder);
-  const pending = new Map<string, Pending>();
-  const written = new Map<string, string>();
-  let writing: Promise<void> = Promise.resolve();
-  let hasWarned = false;
-  let stopPruning: (() => void) | undefined;
+}
 
-  const warn = (error: unknown): void => {
-    if (hasWarned) return;
-    hasWarned = true;
-    log.warn({ folder, error: String(error) }, "lists of servers cannot be remembered in this folder");
-  };
-  const write = async (path: string): Promise<void> => {
-    const { listed, stopTimer } = pending.get(path) ?? {};
-    stopTimer?.();
-    pending.delete(path);
-    if (listed === undefined) return;
-    // Another gateway may have seen it list meanwhile.
-    if (listed === "missed" && read(path) !== undefined) return;
-    const text = listed === "missed" ? missedText : toText(listed, hide);
-    if (written.get(path) === text) return;
-    if (text.length > maxBytes) return rm(path, { force: true });
-    await writePrivateFileAsync(path, toFile(text));
-    written.set(path, text);
-    stopPruning ??= clock.timer(pruneMs, () => void pruneNext());
-  };
-  const pruneNext = (): Promise<void> => {
-    stopPruning?.();
-    stopPruning = undefined;
-    return (writing = writing.then(() => prune(folder, maxFiles)).catch(warn));
-  };
-  const writeNext = (path: string): Promise<void> => (writing = writing.then(() => write(path)).catch(warn));
+/**
+ * What servers listed last, kept in files between runs of the gateway. A file is named by a keyed hash of the launch of its server: a
+ * command with another argument, variable or header lists other things, and the name must not help an attacker to guess a token.
+ * Trouble with the disk is logged and hurts no call.
+ */
+export class ListMemory {
+  readonly #options: ListMemoryOptions;
+  readonly #clock: Clock;
+  readonly #files: ReturnType<typeof createFileFormat>;
+  readonly #pending = new Map<string, Pending>();
+  readonly #written = new Map<string, string>();
+  #writing: Promise<void> = Promise.resolve();
+  #hasWarned = false;
+  #stopPruning: (() => void) | undefined;
 
-  const writeLater = (path: string, listed: Pending["listed"], delayMs: number): void => {
-    const waiting = pending.get(path);
+  constructor(options: ListMemoryOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#files = createFileFormat(options.folder);
+  }
+
+  /** What this server listed when it was last launched in the same way; undefined when that is not known. */
+  recall(server: ServerConfig): Listed | undefined {
+    return this.#orWarn(() => {
+      const text = this.#read(server);
+      return text === undefined || text === missedText ? undefined : fromText(text);
+    });
+  }
+
+  /** Whether it never listed anything, though it was waited for or failed, when it was last launched in the same way. */
+  wasMissed(server: ServerConfig): boolean {
+    return this.#orWarn(() => this.#read(server)) === missedText;
+  }
+
+  /** Whether it asked its callers something when it was launched in the same way before. */
+  hasAsked(server: ServerConfig): boolean {
+    return this.#orWarn(() => this.#read(server, askedText)) === askedText;
+  }
+
+  /** Remembers that a server asks its callers something. */
+  noteAsked(server: ServerConfig): void {
+    this.#orWarn(() => {
+      if (this.#read(server, askedText) === askedText) return;
+      const path = this.#files.pathOf(server, askedText);
+      void this.#enqueue(() => writePrivateFileAsync(path, this.#files.toFile(askedText)));
+    });
+  }
+
+  /** Remembers what a server lists now. The file is written a little later, and not more often than every 30 s. */
+  keep(server: ServerConfig, listed: Listed): void {
+    if (!listed.areToolsConfirmed) return;
+    this.#orWarn(() => {
+      const path = this.#files.pathOf(server);
+      const isFirst = (this.#written.get(path) ?? missedText) === missedText;
+      this.#writeLater(path, listed, isFirst ? firstWriteMs : nextWriteMs);
+    });
+  }
+
+  /** Remembers, a little later, that a server which never listed anything is waited for or has failed; unless it lists until then. */
+  miss(server: ServerConfig): void {
+    this.#orWarn(() => {
+      const path = this.#files.pathOf(server);
+      if (!this.#pending.has(path) && !this.#written.has(path)) this.#writeLater(path, "missed", missedMs);
+    });
+  }
+
+  /** Resolves when everything is written. */
+  async flush(): Promise<void> {
+    for (const path of this.#pending.keys()) void this.#enqueue(() => this.#write(path));
+    await this.#writing;
+    if (this.#stopPruning !== undefined) await this.#prune();
+  }
+
+  #read(server: ServerConfig, what?: string): string | undefined {
+    return this.#files.read(this.#files.pathOf(server, what));
+  }
+
+  /** Writes one after the other. */
+  #enqueue(work: () => Promise<void>): Promise<void> {
+    return (this.#writing = this.#writing.then(work).catch((error: unknown) => this.#warn(error)));
+  }
+
+  #writeLater(path: string, listed: Pending["listed"], delayMs: number): void {
+    const waiting = this.#pending.get(path);
     const isDue = waiting !== undefined && waiting.listed !== "missed";
     if (!isDue) waiting?.stopTimer();
-    const stopTimer = isDue ? waiting.stopTimer : clock.timer(delayMs, () => void writeNext(path));
-    pending.set(path, { listed, stopTimer });
-  };
-  const orWarn = <T>(work: () => T): T | undefined => {
+    const stopTimer = isDue
+      ? waiting.stopTimer
+      : this.#clock.timer(delayMs, () => void this.#enqueue(() => this.#write(path)));
+    this.#pending.set(path, { listed, stopTimer });
+  }
+
+  async #write(path: string): Promise<void> {
+    const { listed, stopTimer } = this.#pending.get(path) ?? {};
+    stopTimer?.();
+    this.#pending.delete(path);
+    if (listed === undefined) return;
+    // Another gateway may have seen it list meanwhile.
+    if (listed === "missed" && this.#files.read(path) !== undefined) return;
+    const text = listed === "missed" ? missedText : toText(listed, this.#options.hide);
+    if (this.#written.get(path) === text) return;
+    if (text.length > maxBytes) return rm(path, { force: true });
+    await writePrivateFileAsync(path, this.#files.toFile(text));
+    this.#written.set(path, text);
+    this.#stopPruning ??= this.#clock.timer(pruneMs, () => void this.#prune());
+  }
+
+  #prune(): Promise<void> {
+    this.#stopPruning?.();
+    this.#stopPruning = undefined;
+    const { folder, maxFiles = 2000 } = this.#options;
+    return this.#enqueue(() => prune(folder, maxFiles));
+  }
+
+  #orWarn<T>(work: () => T): T | undefined {
     try {
       return work();
     } catch (error) {
-      warn(error);
+      this.#warn(error);
       return undefined;
     }
-  };
+  }
 
-  return {
-    recall: (server) =>
-      orWarn(() => {
-        const text = read(pathOf(server));
-        return text === undefined || text === missedText ? undefined : fromText(text);
-      }),
-    wasMissed: (server) => orWarn(() => read(pathOf(server))) === missedText,
-    hasAsked: (server) => orWarn(() => read(pathOf(server, askedText))) === askedText,
-    noteAsked: (server) => {
-      orWarn(() => {
-        const path = pathOf(server, askedText);
-        if (read(path) === askedText) return;
-        writing = writing.then(() => writePrivateFileAsync(path, toFile(askedText))).catch(warn);
-      });
-    },
-    keep: (server, listed) => {
-      if (!listed.areToolsConfirmed) return;
-      orWarn(() => {
-        const path = pathOf(server);
-        const isFirst = (written.get(path) ?? missedText) === missedText;
-        writeLater(path, listed, isFirst ? firstWriteMs : nextWriteMs);
-      });
-    },
-    miss: (server) => {
-      orWarn(() => {
-        const path = pathOf(server);
-        if (!pending.has(path) && !written.has(path)) writeLater(path, "missed", missedMs);
-      });
-    },
-    flush: async () => {
-      for (const path of pending.keys()) void writeNext(path);
-      await writing;
-      if (stopPruning !== undefined) await pruneNext();
-    },
-  };
+  #warn(error: unknown): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    const { folder, log } = this.#options;
+    log.warn({ folder, error: String(error) }, "lists of servers cannot be remembered in this folder");
+  }
 }
 
 /** The names of files and what they begin with: hashes by a key of this user. */

@@ -32,17 +32,9 @@ interface OpenServerOptions {
 /** Opens a way to a server as its config says. Its output and its warnings go to the log, under its name. */
 export function createOpenServer(
   config: ServerConfig,
-  {
-    log,
-    clock = systemClock,
-    guardian,
-    words,
-    logins,
-    drafts = [],
-    authorizer,
-    onCredential,
-  }: OpenServerOptions,
+  given: OpenServerOptions,
 ): (options: ConnectOptions) => Promise<Client> {
+  const { log, clock = systemClock, guardian, words, logins, drafts = [], authorizer, onCredential } = given;
   const { name, launch, sandbox, oauth } = config;
   // Shared by all lines of the server: a dead one breaks the streams of all, again and again.
   const warnings = new Repeats({ clock });

@@ -17,13 +17,7 @@ import {
 import { toLoginTerms } from "../../credentials/index.ts";
 import { type RunningGateway, startGateway } from "../../gateway/index.ts";
 import { createHide, hideInData, secretsAt, silentLog } from "../../log/index.ts";
-import {
-  lastWordsOf,
-  openListMemory,
-  type ServerStatus,
-  toReason,
-  withLastWords,
-} from "../../servers/index.ts";
+import { lastWordsOf, ListMemory, type ServerStatus, toReason, withLastWords } from "../../servers/index.ts";
 import { toMeasureMs, toMs, toPatient } from "../call/index.ts";
 import { findConfigFile, usualFiles } from "../config/index.ts";
 import { openLogins } from "../login/index.ts";
@@ -232,7 +226,7 @@ function findAskingServers(config: GatewayConfig): readonly ConfigIssue[] {
   const hasSeveral = keys.length > 1 || issuers.length > 0 || hasCertificates(config);
   if (!hasSeveral || !remember) return [];
   const folder = join(cacheFolder(), "lists");
-  const memory = openListMemory({ folder, hide: (text) => text, log: silentLog });
+  const memory = new ListMemory({ folder, hide: (text) => text, log: silentLog });
   return servers
     .filter(({ launch, sharing }) => launch.kind === "command" && sharing === "shared")
     .filter((server) => memory.hasAsked(server))

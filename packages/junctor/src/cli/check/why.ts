@@ -8,7 +8,7 @@ import { type GatewayConfig, cacheFolder } from "../../config/index.ts";
 import { junctor } from "../../invocation/index.ts";
 import { silentLog } from "../../log/index.ts";
 import { explainAccess, compileRules } from "../../policy/index.ts";
-import { openListMemory } from "../../servers/index.ts";
+import { ListMemory } from "../../servers/index.ts";
 import { findConfigFile, usualFiles } from "../config/index.ts";
 import { print, type Run, toSafeText, UsageError } from "../terminal/index.ts";
 
@@ -54,7 +54,7 @@ export const why: Run<"why"> = async (parsed) => {
 /** Refuses a tool that no server of the config can have, and one that its server did not list when it ran last. */
 async function assertKnownTool(config: GatewayConfig, tool: string, file: string): Promise<void> {
   const { findOwners } = await import("../call/configured.ts");
-  const memory = openListMemory({
+  const memory = new ListMemory({
     folder: join(cacheFolder(), "lists"),
     hide: (text) => text,
     log: silentLog,

@@ -8,7 +8,7 @@ import { toToolName } from "../../catalog/index.ts";
 import { cacheFolder, type GatewayConfig, parseConfigFile, readConfigText } from "../../config/index.ts";
 import { clients } from "../../install/index.ts";
 import { silentLog } from "../../log/index.ts";
-import { openListMemory } from "../../servers/index.ts";
+import { ListMemory } from "../../servers/index.ts";
 import { parseFoundConfig, usualFiles } from "../config/index.ts";
 import {
   commandNames,
@@ -126,7 +126,7 @@ function serverNames(config: GatewayConfig | undefined): readonly string[] {
 function knownTools(config: GatewayConfig | undefined): ReadonlyMap<string, readonly string[]> {
   if (config === undefined) return new Map();
   const folder = join(cacheFolder(), "lists");
-  const memory = openListMemory({ folder, hide: (text) => text, log: silentLog, clock: systemClock });
+  const memory = new ListMemory({ folder, hide: (text) => text, log: silentLog, clock: systemClock });
   const naming = { ...defaultNaming, separator: config.separator };
   return new Map(
     config.servers.flatMap((server) =>
