@@ -26,6 +26,11 @@ const entries = [
     file: "client/dist/index.d.ts",
     about: "Connect to any MCP server, list and call its tools.",
   },
+  ...["ai-sdk", "anthropic", "openai"].map((sdk) => ({
+    page: "client",
+    from: `@junctor/client/${sdk}`,
+    file: `client/dist/${sdk}.d.ts`,
+  })),
   {
     page: "junctor",
     from: "junctor",

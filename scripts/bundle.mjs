@@ -34,8 +34,12 @@ await bundle("server", {
 });
 await bundleEdge();
 await bundle("client", {
-  entries: ["index.ts", "internal.ts"],
-  groups: [{ name: "client", test: isOf("client"), tags: ["$initial"] }],
+  entries: ["index.ts", "internal.ts", "ai-sdk.ts", "anthropic.ts", "openai.ts"],
+  groups: [
+    // For programs that call a model; others need not load it.
+    { name: "models", test: isOfModels, priority: 1, includeDependenciesRecursively: false },
+    { name: "client", test: isOf("client"), tags: ["$initial"] },
+  ],
 });
 
 /**
@@ -98,6 +102,10 @@ async function bundleEdge() {
       codeSplitting: false,
     },
   });
+}
+
+function isOfModels(id) {
+  return id.startsWith(join(sourceOf("client"), "models", sep));
 }
 
 function isOfHttp(id) {

@@ -9,4 +9,5 @@ export const sourceAlias = [
   { find: /^@junctor\/core\/(.+)$/, replacement: `${packages}/core/src/$1/index.ts` },
   { find: /^@junctor\/(server|client)$/, replacement: `${packages}/$1/src/index.ts` },
   { find: /^@junctor\/(server|client)\/(fetch|internal)$/, replacement: `${packages}/$1/src/$2.ts` },
+  { find: /^@junctor\/client\/(ai-sdk|anthropic|openai)$/, replacement: `${packages}/client/src/$1.ts` },
 ];

@@ -19,6 +19,9 @@ const entryPoints = [
   { file: "server/src/index.ts", most: 120 },
   { file: "server/src/fetch.ts", most: 5 },
   { file: "client/src/index.ts", most: 50 },
+  { file: "client/src/ai-sdk.ts", most: 5 },
+  { file: "client/src/anthropic.ts", most: 5 },
+  { file: "client/src/openai.ts", most: 5 },
   { file: "junctor/src/index.ts", most: 60 },
   { file: "junctor/src/testing/index.ts", most: 15 },
 ];
