@@ -31,7 +31,7 @@ const config: ViteUserConfig = defineConfig({
     setupFiles: ["test/support/own-folders.ts"],
     // Processes, not threads: tests raise signals, change the environment and watch memory.
     pool: "forks",
-    // One process for many files: loading the source anew for each takes longer than the tests of most.
+    // One process for many files: loading the source again for each takes longer than the tests of most.
     isolate: false,
     sequence: { sequencer: SlowFirst },
     // These end a test that hangs. They are no bounds of speed: on a busy machine everything takes longer.

@@ -253,7 +253,7 @@ function dependenciesOf(name: string): ReadonlySet<string> {
     readonly dependencies?: object;
     readonly peerDependencies?: object;
   };
-  // What has its own chunk in core's bundle is no dependency of those who install it.
+  // What has its own chunk in core's bundle is not a dependency of those who install it.
   const bundled =
     name === "core"
       ? ["ajv", "ajv-formats", "yaml"]

@@ -14,7 +14,7 @@ interface Manifest {
 }
 
 // Every public name, types included, is in test/public-names/. A change there is a change of the public interface: it belongs in
-// CHANGELOG.md too. `npx vitest run --project unit test/exports.test.ts -u` writes them anew.
+// CHANGELOG.md too. `npx vitest run --project unit test/exports.test.ts -u` writes them again.
 const entryPoints = [
   { file: "server/src/index.ts", most: 120 },
   { file: "server/src/fetch.ts", most: 5 },

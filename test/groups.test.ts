@@ -171,7 +171,7 @@ test.each([
   [[{ name: "a", description: "" }], "needs instructions or contents"],
   [[groups[2], groups[2]], "is there twice"],
   [[{ name: "a", description: "", contents: { tool: [] } }], "contents has no tool; it may have tools"],
-  [[{ name: "a", description: "", contents: { groups: ["b"] } }], 'contains "b", which is no group'],
+  [[{ name: "a", description: "", contents: { groups: ["b"] } }], 'contains "b", which is not a group'],
   [
     [
       { name: "a", description: "", contents: { groups: ["b"] } },

@@ -6,12 +6,12 @@ import { invocation, junctor } from "../packages/junctor/src/invocation/index.ts
 import { readSource, readSourceGraph, root } from "./source-graph.ts";
 
 const names = [...commandNames, "help"].join("|");
-/** `junctor ${name}` counts too; `junctor ${version}` is no command. */
+/** `junctor ${name}` counts too; `junctor ${version}` is not a command. */
 const command = new RegExp(
   `(?<![\\w./-])junctor (?:(?:${names})\\b|\\$\\{(?!(?:\\w+\\.)?(?:version|build|side)\\b|String))`,
 );
 
-/** Texts in the source that are no messages: what shells run, and what pages of reference are made of. */
+/** Texts in the source that are not messages: what shells run, and what pages of reference are made of. */
 const others = [
   /cli\/clients\/completion\.ts$/,
   /core\/src\/errors\/table\.ts$/,

@@ -33,8 +33,8 @@ test("a wrapper that forgets a member does not compile", () => {
 const readers: { readonly [file: string]: string } = {
   "core/src/provider/operation.ts": "readOperation",
   "core/src/mcp/mirrored-headers.ts": "compares the header that repeats a name with the name",
-  "client/src/http/http-link.ts": "writes that header for requests that are no operations",
-  "client/src/client/watcher.ts": "the URI of a notification",
+  "client/src/http/http-link.ts": "writes that header for requests that are not operations",
+  "client/src/client/changes.ts": "the URI of a notification",
 };
 const reading =
   /stringParam\([^)]*"(?:name|uri|taskId)"|params\??\.(?:at|textOf)\((?:"(?:name|uri|taskId)"|member)\)/;

@@ -1,5 +1,5 @@
 // What programs read of us: JSON of commands, of the admin API and of the audit. A member that is renamed, added or lost changes a file in
-// test/public-json/, and so is seen in a review. `npx vitest run --project journeys test/public-json.test.ts -u` writes them anew.
+// test/public-json/, and so is seen in a review. `npx vitest run --project journeys test/public-json.test.ts -u` writes them again.
 
 import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -97,7 +97,7 @@ export function Questions({ questions, onAnswer }: QuestionsProps): JSX.Element 
 /** The whole address is shown before it is opened, and only web addresses can be. */
 function PageToVisit({ url }: { readonly url: string }): JSX.Element {
   if (!/^https?:\/\//i.test(url))
-    return <p class="trouble">It wants to open an address that is no web page: {url}</p>;
+    return <p class="trouble">It wants to open an address that is not a web page: {url}</p>;
   return (
     <p>
       It wants you to visit{" "}

@@ -56,7 +56,7 @@ const unknown: Known = {
   catalogVersion: 0,
 };
 
-/** Keeps what the page knows up to date by the event stream, and begins anew when that breaks. */
+/** Keeps what the page knows up to date by the event stream, and begins again when that breaks. */
 export function createStore(api: Api): Store {
   let known = unknown;
   const listeners = new Set<() => void>();

@@ -78,7 +78,7 @@ describe("a file that is full", () => {
     expect((await readdir(here)).toSorted()).toEqual(["audit.jsonl", "audit.jsonl.1", "audit.jsonl.2"]);
   });
 
-  test("begins anew where none is kept", async () => {
+  test("begins again where none is kept", async () => {
     const here = await folder();
     const path = join(here, "audit.jsonl");
     await using file = await openAuditFile({ path, maxBytes: 1024, keep: 0 });

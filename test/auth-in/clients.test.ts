@@ -131,7 +131,7 @@ test("an opaque token is looked up at the issuer", async () => {
   ]);
 });
 
-test("a key goes on working beside issuers, and is no token", async () => {
+test("a key goes on working beside issuers, and is not a token", async () => {
   const { url, port, idp } = await startStage();
   await using client = await connect(url, { headers: { authorization: `Bearer ${apiKey}` } });
   expect((await client.callTool("search")).content).toEqual([{ type: "text", text: "search for ada" }]);

@@ -133,6 +133,6 @@ test("a network error keeps the login, a refusal forgets it", async () => {
   expect(idp.tokenRequests.at(-1)).toMatchObject({ status: 400 });
 });
 
-test("the process that renews refuses what is no renewal", async () => {
+test("the process that renews refuses what is not a renewal", async () => {
   expect((await junctor(["renew-login"], { stdin: "no JSON" })).code).not.toBe(0);
 });

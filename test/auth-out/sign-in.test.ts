@@ -93,7 +93,7 @@ describe.each(["2026-07-28", "2025-11-25"] as const)("a server of %s that wants 
   });
 });
 
-test("a server that moved to another authorization server is signed in to anew, with another client", async () => {
+test("a server that moved to another authorization server is signed in to again, with another client", async () => {
   const other = await startIdentityProvider();
   onTestFinished(() => other[Symbol.asyncDispose]());
   const { server, idp, opened } = await start({}, { find: (token) => current.find(token) });

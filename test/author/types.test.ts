@@ -186,7 +186,7 @@ test("a schema that changed on the server fails the program that relied on it", 
   );
 });
 
-test("a target that is no server is one message", async () => {
+test("a target that is not a server is one message", async () => {
   const { code, stdout, stderr } = await junctor([
     "types",
     "--",

@@ -1,4 +1,4 @@
-// Servers that send the user to an address that is no page of the web. It reaches no client, in neither era.
+// Servers that send the user to an address that is not a web page. It reaches no client, in neither era.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";

@@ -79,7 +79,7 @@ describe.each(pairs)(
         uris.length = 0;
         const pid = (await client.readResource("note:a")).contents[0] as { readonly text: string };
         process.kill(Number(pid.text), "SIGKILL");
-        // A modern server is asked anew whenever something else is to be heard of as well.
+        // A modern server is asked again whenever something else is to be heard of as well.
         await expect.poll(() => upstream.count("subscribe", "note:a")).toBeGreaterThan(1);
         await expect.poll(() => uris).toContain("note:a");
         const before = uris.length;

@@ -152,7 +152,7 @@ test("the server's command sees only the variables it is given", async () => {
   expect(seen).not.toHaveProperty("SECRET");
 });
 
-test("a reader that has had enough is no failure", async () => {
+test("a reader that has had enough is not a failure", async () => {
   const onOutput = (_: string, child: ChildProcess): void => void child.stdout?.destroy();
   const { code, stderr } = await call(["big", "bytes=3000000"], { onOutput });
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

@@ -117,7 +117,7 @@ test("a program and a folder that do not exist are told apart", async () => {
     { code: "no_program", advice: 'Install "no-such-program", or write its whole path as "command".' },
     {
       code: "no_folder",
-      advice: 'Its "cwd" is "/no/such/folder", which is no folder: create it, or correct "cwd".',
+      advice: 'Its "cwd" is "/no/such/folder", which is not a folder: create it, or correct "cwd".',
     },
   ]);
 });
@@ -142,7 +142,7 @@ test("a server that ends says what to do, by what it wrote", async () => {
   ]);
 });
 
-test("a URL that is no MCP endpoint says what to do, by how it answers", async () => {
+test("a URL that is not an MCP endpoint says what to do, by how it answers", async () => {
   const web = createHttpServer((request, response) => {
     // Nothing else is there: no metadata of an authorization server either.
     const status = Number(/^\/(\d+)$/.exec(request.url ?? "")?.[1] ?? 404);

@@ -45,7 +45,7 @@ test.skipIf(process.platform === "win32")("the program may not be run", async ()
   });
 });
 
-test("the program is no server", async () => {
+test("the program is not a server", async () => {
   const { code, stderr } = await junctor(["tools", "--", process.execPath, "-e", "process.exit(4)"]);
   expect(code).toBe(3);
   expect(stderr).toMatch(/^junctor: Could not connect to /);

@@ -149,7 +149,7 @@ describe.runIf(hasScript)("at a terminal", () => {
     ["an empty line", "\n", 2],
     ["the end of input", "\u0004", 2],
     ["Ctrl-C", "\u0003", 130],
-  ])("%s is no agreement", async (_, keys, exitCode) => {
+  ])("%s is not an agreement", async (_, keys, exitCode) => {
     write("mcp.json");
     const { code } = await run(["check"], keys);
     expect(code).toBe(exitCode);

@@ -413,7 +413,7 @@ describe("check names what is wrong with each server", () => {
     ],
     cwd: [
       { ...files, cwd: "~/projects" },
-      'there is no folder as its cwd says.\n  Its "cwd" is "{folder}/~/projects", which is no folder: create it, or correct "cwd". A config has no ~: write ${HOME}.',
+      'there is no folder as its cwd says.\n  Its "cwd" is "{folder}/~/projects", which is not a folder: create it, or correct "cwd". A config has no ~: write ${HOME}.',
     ],
     script: [
       { command: "node", args: ["server.js"] },
@@ -433,7 +433,7 @@ describe("check names what is wrong with each server", () => {
     ],
     stdout: [
       { command: process.execPath, args: ["-e", "console.log('Listening on port 3000')"] },
-      "it exited with code 0; it wrote text that is no MCP message to its standard output.\n  It wrote to its standard output, where only MCP messages belong:\n    Listening on port 3000\n  This program writes other text to its standard output: it must write only MCP messages there. It may need other arguments.",
+      "it exited with code 0; it wrote text that is not an MCP message to its standard output.\n  It wrote to its standard output, where only MCP messages belong:\n    Listening on port 3000\n  This program writes other text to its standard output: it must write only MCP messages there. It may need other arguments.",
     ],
     page: [
       at("200"),

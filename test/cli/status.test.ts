@@ -22,7 +22,7 @@ interface Shown {
   readonly servers: readonly { readonly name: string; readonly status: string; readonly restarts: number }[];
 }
 
-test("a running gateway is shown, its log is read, and one of its servers is started anew", async () => {
+test("a running gateway is shown, its log is read, and one of its servers is restarted", async () => {
   expect(run("status").stderr).toContain("junctor serve starts one");
   await using gateway = startCliGateway(config, "--port", "0");
   await gateway.port;

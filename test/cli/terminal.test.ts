@@ -42,7 +42,7 @@ describe.runIf(hasScript)("at a terminal", () => {
     expect(seen[0]).toBe("2 ");
   });
 
-  test("what was shown and is no part of the result stands above it", async () => {
+  test("what was shown and is not part of the result stands above it", async () => {
     const { stdout } = await call("mutter", { stdin: "" });
     expect(stdout).toBe("Using tool: other\r\nthe result\r\n");
   });
@@ -86,7 +86,7 @@ describe.runIf(hasScript)("at a terminal", () => {
     expect(stdout).toMatch(/accept\r\n$/);
   });
 
-  test("what is no web address is refused unseen", async () => {
+  test("what is not a web address is refused unseen", async () => {
     const { code, stdout } = await call("lure", { stdin: "" });
     expect(code).toBe(3);
     expect(stdout).toMatch(/sends the user to an address that is not http or https/);

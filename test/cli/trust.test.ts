@@ -137,7 +137,7 @@ test("the forms that a server lists to callers of both eras are approved togethe
   }
 });
 
-test("a damaged lock is written anew once everything in it was shown; a newer one is not", async () => {
+test("a damaged lock is written again once everything in it was shown; a newer one is not", async () => {
   await trust("--yes");
   const good = lockText();
   writeFileSync(servers.lock, good.replace("Be brief.", "Be evil."));
@@ -191,7 +191,7 @@ test("a server of a gateway cannot approve", async () => {
   expect([code, existsSync(servers.lock)]).toEqual([2, false]);
 });
 
-test("a name that is no server is refused", async () => {
+test("a name that is not a server is refused", async () => {
   const { code, stderr } = await trust("thre");
   expect([code, stderr]).toEqual([
     2,

@@ -74,7 +74,7 @@ describe("arguments", () => {
       { type: "object", properties: { a: { $ref: "https://example.com/a" } } },
     ],
     ["with a reference to nothing", { type: "object", properties: { a: { $ref: "#/$defs/none" } } }],
-    ["that is no schema", { type: "object", minProperties: "objekt" }],
+    ["that is not a schema", { type: "object", minProperties: "objekt" }],
     ["with a pattern that is none", { type: "object", properties: { a: { pattern: "(" } } }],
   ])("by a schema %s are not checked, with one warning", async (_, inputSchema) => {
     const warnings: string[] = [];

@@ -111,7 +111,7 @@ describe("a child that does not start", () => {
     expect(error).toMatchObject({ kind: "no_program" });
   });
 
-  test("because it is another kind of program is an error with the first line that is no message", async () => {
+  test("because it is another kind of program is an error with the first line that is not a message", async () => {
     const said = `Usage: \u001b[1mserver\u001b[0m ${"x".repeat(300)}\nmore\n`;
     const code = `process.stdout.write(${JSON.stringify(said)}, () => process.exit(2))`;
     const heard: string[] = [];

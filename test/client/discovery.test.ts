@@ -72,8 +72,8 @@ describe("an item that makes no sense", () => {
   test.each<[string, unknown]>([
     ["no object", 5],
     ["without a name", { inputSchema: {} }],
-    ["with a name that is no string", { name: 7, inputSchema: {} }],
-    ["with a schema that is no schema", { name: "odd", inputSchema: "none" }],
+    ["with a name that is not a string", { name: 7, inputSchema: {} }],
+    ["with a schema that is not a schema", { name: "odd", inputSchema: "none" }],
     ["with a name that another has", tool("a")],
     ["null", null],
   ])("%s is left out alone, with a warning", async (_, item) => {
@@ -100,10 +100,10 @@ describe("an item that makes no sense", () => {
     expect(faults).toMatchObject([{ isLeftOut: true }, { isLeftOut: false }]);
   });
 
-  test("is no list at all: that is an error, and no empty list", async () => {
+  test("is not a list at all: that is an error, and no empty list", async () => {
     const { client } = await meet(() => ({ tools: "none" as never }));
     await expect(client.listTools()).rejects.toThrow(
-      'The server\'s list of tools is no array, but string "none"',
+      'The server\'s list of tools is not an array, but string "none"',
     );
   });
 
@@ -225,7 +225,7 @@ test("however many ask at once, the list is fetched once", async () => {
   expect(new Set(all).size).toBe(1);
 });
 
-test("a change announced while the list is fetched makes the next to ask fetch it anew", async () => {
+test("a change announced while the list is fetched makes the next to ask fetch it again", async () => {
   let isFirst = true;
   const pipe = new FakePipe((message) => {
     if (message.method !== "tools/list") return legacyScript()(message);

@@ -61,7 +61,7 @@ describe("a pipe is probed with server/discover", () => {
     await useOnce(client);
   });
 
-  test("and a result that is no object means legacy", async () => {
+  test("and a result that is not an object means legacy", async () => {
     const { mode } = await meet((message, pipe) => {
       if (message.method !== "server/discover") return legacyScript()(message);
       pipe.send({ jsonrpc: "2.0", id: message.id, result: null });
@@ -70,7 +70,7 @@ describe("a pipe is probed with server/discover", () => {
     expect(mode.kind).toBe("legacy");
   });
 
-  test("and lines that are no JSON are passed over", async () => {
+  test("and lines that are not JSON are passed over", async () => {
     const { pipe, client, mode } = await meet((message, fake) => {
       if (message.id !== undefined)
         fake.send("Listening on stdio!", "{oops", "[]", '"text"', '{"jsonrpc":"2.0"}');

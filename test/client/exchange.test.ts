@@ -84,7 +84,7 @@ describe("an exchange", () => {
     expect(sockets.size).toBe(1);
   });
 
-  test("that has enough does not wait for the rest for ever", async () => {
+  test("that has enough does not wait for the rest forever", async () => {
     const clock = createVirtualClock();
     const { url, dispatcher, sockets } = await listen((_, response) => response.write("enough"));
     const sink: ReplySink = { head: () => {}, chunk: () => true };

@@ -11,7 +11,7 @@ test("on Windows the tree is ended by force, because console programs cannot be 
   expect(planKill(42, "SIGTERM", "win32")).toEqual({ kind: "command", command: "taskkill", args });
 });
 
-test("what is gone already is no error", () => {
+test("what is gone already is not an error", () => {
   expect(() => killTree(2 ** 22 - 3, "SIGKILL")).not.toThrow();
   expect(() => killTree(undefined, "SIGKILL")).not.toThrow();
 });

@@ -32,7 +32,7 @@ describe("_meta of a request", () => {
     expect(params).toMatchObject({ name: "echo", arguments: {} });
   });
 
-  test("that is no object is refused", async () => {
+  test("that is not an object is refused", async () => {
     const pipe = new FakePipe(modernScript({}));
     await using client = await connect(pipe.target);
     await expect(client.request("ping", { _meta: "trace" })).rejects.toThrow("_meta must be an object");

@@ -88,7 +88,7 @@ test.each(["modern", "legacy"] as const)(
   },
 );
 
-test("an expired session is begun anew, and the call made in the new one (typescript-sdk#1708)", async () => {
+test("an expired session is begun again, and the call made in the new one (typescript-sdk#1708)", async () => {
   let sessions = 0;
   let expired = "";
   await using server = await FakeHttp.listen((request) => {

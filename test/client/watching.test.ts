@@ -28,7 +28,7 @@ const watch = (client: Client, uri: string, updated: string[] = []): Promise<() 
 describe.each<Revision>([...legacyRevisions, ...modernRevisions])(
   "a change on our server in %s",
   (revision) => {
-    test.each(["HTTP", "memory"])("is heard of over %s, and the list fetched anew", async (way) => {
+    test.each(["HTTP", "memory"])("is heard of over %s, and the list fetched again", async (way) => {
       const server = await listen();
       onTestFinished(() => server[Symbol.asyncDispose]());
       const target = way === "HTTP" ? `http://127.0.0.1:${server.port}/mcp` : { server: server.server };

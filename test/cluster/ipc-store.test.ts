@@ -62,7 +62,7 @@ test("no more than 4,096 operations wait for a primary that does not answer", as
   expect(codes.filter((code) => code === "store.unreachable")).toHaveLength(4096);
 });
 
-test("a worker that ended is no replica at once, and has its leases until its children are gone", async () => {
+test("a worker that ended is not a replica at once, and has its leases until its children are gone", async () => {
   const { port1, port2 } = new MessageChannel();
   const store = createMemoryClusterStore({ clock: createVirtualClock() });
   const served = serveStore(toIpcPort(port2), store);

@@ -92,7 +92,7 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
       .toBeGreaterThan(0);
   });
 
-  test("an engine that became a copy is connected to anew, because its name may mean another one now", async () => {
+  test("an engine that became a copy is connected to again, because its name may mean another one now", async () => {
     await using own = await start();
     await using proxy = await TcpProxy.to(Number(new URL(own.url).port));
     await using store = await connectRedisStore({ secrets, url: `redis://127.0.0.1:${proxy.port}` });
@@ -111,11 +111,11 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
     await using member = await joinCluster({ store, address, version: "1" });
     const facts = JSON.stringify({ language: 1, address, version: "1" });
     await store.register("aaaaaaaaaaaa", facts, 10_000);
-    expect(await member.findAnew("aaaaaaaaaaaa")).toMatchObject({ id: "aaaaaaaaaaaa" });
+    expect(await member.findAgain("aaaaaaaaaaaa")).toMatchObject({ id: "aaaaaaaaaaaa" });
     await own.kill();
     await own.start();
     await expect.poll(() => outcome(store.read("k"))).toBe("done");
-    expect(await outcome(member.findAnew("aaaaaaaaaaaa"))).toBe("store.starting");
+    expect(await outcome(member.findAgain("aaaaaaaaaaaa"))).toBe("store.starting");
   });
 
   test("scripts are sent again to an engine that forgot them", async () => {

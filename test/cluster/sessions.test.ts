@@ -204,7 +204,7 @@ test("a replica that was cut off serves its sessions only if no other adopted th
   const { store } = one.cluster;
   const facts = (await store.register("000000000000", "{}", 1)).get(one.cluster.membership.id) ?? "";
   await store.unregister(one.cluster.membership.id);
-  expect(await two.cluster.membership.findAnew(one.cluster.membership.id)).toBeUndefined();
+  expect(await two.cluster.membership.findAgain(one.cluster.membership.id)).toBeUndefined();
   expect((await send(two, adopted, { id: 1, method: "ping" })).status).toBe(200);
   await store.register(one.cluster.membership.id, facts, 10_000);
   one.cluster.homes.doubt();
@@ -228,7 +228,7 @@ test("a call whose session another replica adopted meanwhile ends, and its outco
   const { store, membership, homes } = one.cluster;
   const facts = (await store.register("000000000000", "{}", 1)).get(membership.id) ?? "";
   await store.unregister(membership.id);
-  expect(await two.cluster.membership.findAnew(membership.id)).toBeUndefined();
+  expect(await two.cluster.membership.findAgain(membership.id)).toBeUndefined();
   const result = { action: "accept", content: { nonce: "n" } };
   expect((await send(two, session, { id: question?.id, result })).status).toBe(202);
   await store.register(membership.id, facts, 10_000);

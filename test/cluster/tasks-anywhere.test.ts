@@ -48,7 +48,7 @@ describe.each(Object.entries(kinds))("a task %s", (_, { era, isHttp, sharing }) 
 
   const start = async (at: number, tool: string, nonce: string): Promise<string> => {
     const started = await clients[at]!.startTool(tool, { nonce });
-    if (started.kind !== "task") throw new Error("The call is no task");
+    if (started.kind !== "task") throw new Error("The call is not a task");
     return started.task.ref;
   };
   const taskAt = (replica: number, ref: string): ClientTask => clients[replica]!.task(ref);
@@ -117,7 +117,7 @@ test("a task of a replica that is gone has an outcome that is unknown", async ()
   const options = { revision: "2026-07-28", tasks: true, eras: createEraCache() } as const;
   const [first, second] = await Promise.all(replicas.replicas.map(({ url }) => connect(url, options)));
   const started = await first!.startTool("up__work", { nonce: "gone" });
-  if (started.kind !== "task") throw new Error("The call is no task");
+  if (started.kind !== "task") throw new Error("The call is not a task");
   const { ref } = started.task;
   expect((await second!.task(ref).get()).ref).toBe(ref);
   await first!.close();

@@ -102,7 +102,7 @@ test.runIf(process.platform === "linux")("files without an end, and pipes, keep 
     const text = JSON.stringify({ mcpServers: { x: { command: "a", envFile } } });
     expect(() => parseConfigFile(join(here, "mcp.json"), text, {})).toThrow(`cannot be read (${why})`);
   }
-  expect(() => readConfigText(pipe)).toThrow("is no file any more");
+  expect(() => readConfigText(pipe)).toThrow("is not a file any more");
   expect(() => readConfigText("/dev/zero", true)).toThrow("is larger than 1 MiB");
 });
 

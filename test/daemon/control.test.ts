@@ -98,7 +98,7 @@ test.runIf(process.platform === "linux")(
 );
 
 test.runIf(process.platform === "linux")(
-  "restart NAME starts one server of the daemon anew for every client, and leaves the others alone",
+  "restart NAME starts one server of the daemon again for every client, and leaves the others alone",
   async () => {
     await using home = createDaemonHome({
       mcpServers: {

@@ -112,7 +112,7 @@ test("words and log lines on the output end no call", async () => {
   expect(await call("pipe", "after words")).toBe("complete");
 });
 
-test("a list that is nested too deep fails at once, and is no reason to wait", () => {
+test("a list that is nested too deep fails at once, and is not a reason to wait", () => {
   const status = gateway.status().find(({ name }) => name === "nested");
   expect(status).toMatchObject({ status: "up", code: "not_listed" });
   expect(JSON.stringify(status)).toContain("its tools cannot be listed");

@@ -66,7 +66,7 @@ describe("with nothing remembered", () => {
     );
     await expect.poll(() => at.gateway.status().find(({ name }) => name === "fine")?.tools).toBe(1);
     expect(await metaOf(at.gateway)).toMatchObject({ slow: { status: "starting", isListed: false } });
-    // What is answered at once is no promise.
+    // What is answered at once is not a promise.
     expect(listTools(at.gateway.provider)).toBeInstanceOf(Array);
   });
 
@@ -266,7 +266,7 @@ test("with every list remembered, servers start one at a time until a client had
   for (const { letGo } of servers) letGo();
 });
 
-describe("a server that was waited for in vain", () => {
+describe("a server that was waited for without success", () => {
   const memoryFolder = join(folder, "missed");
   const standStill = () => createVirtualClock(Date.now());
 
@@ -282,7 +282,7 @@ describe("a server that was waited for in vain", () => {
       await expect(listed).resolves.toEqual(["calc__echo"]);
     }
     {
-      // The clock stands still: whatever waited for the server would wait for ever.
+      // The clock stands still: whatever waited for the server would wait forever.
       await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
       expect(listTools(gateway.provider)).toMatchObject([{ name: "calc__echo" }]);
       expect(await metaOf(gateway)).toMatchObject({ slow: { isListed: false } });
@@ -327,7 +327,7 @@ describe("a server that was waited for in vain", () => {
     const names = ["first", ...Object.keys(many)].map((name) => `${name}__echo`);
     gate.letGo();
     {
-      // The clock stands still: a list that waited for another try of the server would wait for ever.
+      // The clock stands still: a list that waited for another try of the server would wait forever.
       await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
       await expect(namesOf(gateway)).resolves.toEqual(names);
     }

@@ -104,7 +104,7 @@ describe("an edit that fails", () => {
       junctor: { ...first.junctor, deny: [], profiles: {}, separator: ".", redact: [], ...part },
     };
     await expect(gateway.update(edited)).rejects.toBeInstanceOf(Error);
-    // Not even made anew.
+    // Not even made again.
     for (const [index, caller] of callers.entries())
       expect(gateway.provider.list("tools", createCallContext({ caller }))).toBe(listings[index]);
     expect(await seenBy(gateway)).toBe(before);

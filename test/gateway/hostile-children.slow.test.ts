@@ -63,7 +63,7 @@ describe("beside a child that", () => {
     async (_, trouble) => {
       const clock = createRunningClock();
       await using at = await startTestGateway({ mcpServers }, { local: { near }, firstListMs: 1000, clock });
-      /** With a server that was just added: what that costs is no part of its trouble. */
+      /** With a server that was just added: what that costs is not part of its trouble. */
       const measureWith = async (way: string): Promise<Slice> => {
         await at.gateway.update({ mcpServers: { ...mcpServers, hostile: hostile(way) } });
         const stop = annoy(client);

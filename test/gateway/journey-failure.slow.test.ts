@@ -219,7 +219,7 @@ describe.each(["v1", "v2"] as const)(
   },
 );
 
-test("an idle HTTP server that restarted with other tools is listed anew and announced", async () => {
+test("an idle HTTP server that restarted with other tools is listed again and announced", async () => {
   const first = await startSdkServer("v1");
   await using at = await startTestGateway({ mcpServers: { http: first.entry } });
   await using client = await dialects[0]!.connect(at.url);

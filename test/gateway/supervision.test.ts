@@ -65,7 +65,7 @@ describe("ten dead and ten slow servers among fifty", () => {
     ]);
     await using gateway = await createGateway({ mcpServers }, { firstListMs: 2000 });
     await gateway.ready;
-    // What is answered at once is no promise. A timer may fire a millisecond before the clock says so.
+    // What is answered at once is not a promise. A timer may fire a millisecond before the clock says so.
     await expect.poll(() => listTools(gateway.provider)).toBeInstanceOf(Array);
     await expect.poll(() => gateway.status().filter(({ status }) => status === "up").length).toBe(30);
     // Each is listed right after it is up.
@@ -111,7 +111,7 @@ describe("a child that cannot stay up", () => {
 });
 
 describe("a child that dies", () => {
-  test("in a call fails that call at once, is started again and listed anew, and who listens hears of it", async () => {
+  test("in a call fails that call at once, is started again and listed again, and who listens hears of it", async () => {
     const file = join(folder, "tools");
     const starts = join(folder, "starts-relisted");
     await writeFile(file, "old,die");
@@ -134,7 +134,7 @@ describe("a child that dies", () => {
     expect(await pidsIn(starts)).toHaveLength(2);
   });
 
-  test("and comes back with the same tools is no change", async () => {
+  test("and comes back with the same tools is not a change", async () => {
     await using gateway = await createGateway({ mcpServers: { same: quick("--tools=die") } });
     await expect.poll(() => namesOf(gateway)).toEqual(["same__die"]);
     const heard: string[] = [];

@@ -66,7 +66,11 @@ describe("a module is refused that", () => {
       "has none of the hooks filterTools, beforeCall, afterCall",
     ],
     ["a hook that is left out", "export default { beforeCall: undefined };", "has none of the hooks"],
-    ["a hook that is no function", "export default { beforeCall: true };", "beforeCall must be a function"],
+    [
+      "a hook that is not a function",
+      "export default { beforeCall: true };",
+      "beforeCall must be a function",
+    ],
     [
       "a wrong hook among right ones",
       "export default { beforeCall() {}, afterCall: {} };",

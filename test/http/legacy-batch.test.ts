@@ -75,7 +75,7 @@ describe("a batch in 2025-03-26", () => {
   test.each<[string, readonly unknown[]]>([
     ["initialize", [echo(1, "a"), initializeOf("2025-03-26")]],
     ["a modern request", [echo(1, "a"), modern("tools/list")]],
-    ["what is no message", [echo(1, "a"), 7]],
+    ["what is not a message", [echo(1, "a"), 7]],
     ["a batch", [echo(1, "a"), [echo(2, "b")]]],
     ["nothing", []],
   ])("with %s in it is refused whole", async (_, batch) => {

@@ -96,7 +96,7 @@ describe("what is kept of a session", () => {
     expect((await wire.get(first.events[0]!.id).reply.complete).status).toBe(400);
   });
 
-  test("its events go with it when it is deleted, and when its stream is opened anew", async () => {
+  test("its events go with it when it is deleted, and when its stream is opened again", async () => {
     const events = createCountingStore();
     await using at = await listen({ events });
     using wire = await connectLegacy(at.port);

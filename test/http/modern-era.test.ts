@@ -22,7 +22,7 @@ interface Row {
   readonly name: string;
   readonly request: RawRequest;
   readonly status: number;
-  /** Left out for answers that are no errors. */
+  /** Left out for answers that are not errors. */
   readonly code?: number;
   /** What the message of the error names. */
   readonly names?: string;
@@ -80,7 +80,7 @@ const dual: readonly Row[] = [
     id: null,
   },
   {
-    name: "initialize with a claim that is no modern envelope",
+    name: "initialize with a claim that is not a modern envelope",
     request: postOf({
       ...initializeOf("2025-11-25"),
       params: { ...(initializeOf("2025-11-25").params as object), _meta: { [versionKey]: "2026-07-28" } },
@@ -95,7 +95,7 @@ const dual: readonly Row[] = [
     names: capabilitiesKey,
   },
   {
-    name: "an envelope whose version is no string",
+    name: "an envelope whose version is not a string",
     request: modernPost(claiming(20260728)),
     status: 400,
     code: -32602,
@@ -227,7 +227,7 @@ const dual: readonly Row[] = [
     code: -32002,
   },
   {
-    name: "a lone progress token, which is no claim",
+    name: "a lone progress token, which is not a claim",
     request: postOf(withMeta({ progressToken: 1 }, "ping")),
     status: 200,
   },

@@ -49,7 +49,7 @@ describe("input_required", () => {
     expect(Object.keys(result!)).not.toContain("ttlMs");
   });
 
-  test("is answered by the request made anew", async () => {
+  test("is answered by the request made again", async () => {
     const requestState = await askForState();
     const { result } = await ask({ requestState, inputResponses: accepted });
     expect(result).toMatchObject({ resultType: "complete", content: [{ text: "Hello, Ada!" }] });

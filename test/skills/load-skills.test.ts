@@ -128,7 +128,7 @@ describe("a folder of skills", () => {
     await expect(loadSkills(folder)).rejects.toThrow("give its folder that name");
   });
 
-  test("that is not there, and a prefix that is no name, are refused", async () => {
+  test("that is not there, and a prefix that is not a name, are refused", async () => {
     await expect(loadSkills(join(folder, "none"))).rejects.toThrow("There is no folder of skills");
     for (const prefix of ["../up", "a//b", "a b", ".."])
       await expect(loadSkills(folder, { prefix })).rejects.toThrow(TypeError);
@@ -174,8 +174,8 @@ describe("front matter", () => {
     ["name: X\ndescription: d", "its name must be"],
     ["name: a--b\ndescription: d", "its name must be"],
     ["name: x", "its description is missing"],
-    ["- name", "no list of fields"],
-    ["name: [", "no YAML"],
+    ["- name", "not a list of fields"],
+    ["name: [", "not YAML"],
     ["name: x\ndescription: d\nn: .inf", "JSON cannot hold"],
     ["name: x\ndescription: d\nn: &a [*a]", "JSON cannot hold"],
     ["name: x\ndescription: d\nmetadata:\n  io.modelcontextprotocol/x: 1", "belongs to the protocol"],
@@ -188,7 +188,7 @@ describe("front matter", () => {
     const lines = ["a: &a [x,x,x,x,x,x,x,x,x]"];
     for (const [to, from] of ["ba", "cb", "dc", "ed", "fe", "gf"])
       lines.push(`${to}: &${to} [${`*${from},`.repeat(9)}]`);
-    await expect(read(`name: x\ndescription: d\n${lines.join("\n")}`)).rejects.toThrow("no YAML");
+    await expect(read(`name: x\ndescription: d\n${lines.join("\n")}`)).rejects.toThrow("not YAML");
   });
 
   test("is missing in a text without it", async () => {

@@ -28,7 +28,7 @@ export interface Conversation extends AsyncDisposable {
   notify(method: string, params?: Json): void;
   /** The next notification with this method. */
   notified<T = Json>(method: string): Promise<T>;
-  /** Everything the server sent that is no response. */
+  /** Everything the server sent that is not a response. */
   unasked(): readonly Frame[];
 }
 

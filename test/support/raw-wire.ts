@@ -61,7 +61,7 @@ interface Waiter {
   readonly taken: Deferred<Frame>;
 }
 
-/** Reads a stream of lines. What is no JSON fails the test that caused it. */
+/** Reads a stream of lines. What is not JSON fails the test that caused it. */
 export function readFrames(readable: Readable): FrameReader {
   const lines: string[] = [];
   const frames: Frame[] = [];

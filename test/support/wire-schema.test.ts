@@ -31,7 +31,7 @@ describe.each(revisions)("the schema of %s", (revision) => {
     expect(() => check(answer({ ...head, content: [] }))).toThrow("no request");
   });
 
-  test("refuses an envelope that is no JSON-RPC", () => {
+  test("refuses an envelope that is not JSON-RPC", () => {
     expect(() => check({ jsonrpc: "1.0", id: 1, result: {} }, call)).toThrow("JSONRPCMessage");
   });
 

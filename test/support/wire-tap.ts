@@ -14,7 +14,7 @@ export interface WireTap {
   hear(bytes: Uint8Array): void;
   /** Takes a message of the client. */
   sent(message: unknown): void;
-  /** Throws if a line that was not judged yet is no message, or one its revision does not allow. */
+  /** Throws if a line that was not judged yet is not a message, or one its revision does not allow. */
   assertValid(): void;
 }
 

@@ -13,7 +13,7 @@ export interface Stage extends AsyncDisposable {
   readonly balancer: Balancer;
   /** A folder that all of them may use. */
   readonly folder: string;
-  /** Writes the config anew, which the replicas notice. */
+  /** Writes the config again, which the replicas notice. */
   writeConfig(config: StageConfig): void;
 }
 

@@ -68,7 +68,7 @@ interface Process {
   readonly mark: string | undefined;
 }
 
-/** What Node itself says when it cannot even start is no JSON. */
+/** What Node itself says when it cannot even start is not JSON. */
 function toEntry(line: string): LogEntry {
   return line.startsWith("{") ? (JSON.parse(line) as LogEntry) : { msg: line };
 }

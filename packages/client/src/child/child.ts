@@ -14,7 +14,7 @@ interface ChildOptions extends LineLimits {
   readonly stageMs?: number | undefined;
   /** Called with each piece that the child writes to its standard error stream. */
   readonly onStderr?: ((chunk: Uint8Array) => void) | undefined;
-  /** Called with the first line on the child's standard output that is no message, cut to 200 characters. */
+  /** Called with the first line on the child's standard output that is not a message, cut to 200 characters. */
   readonly onStray?: ((line: string) => void) | undefined;
   /** Ends the child and its descendants when we are killed. Without one they live on. */
   readonly guardian?: Guardian | undefined;
@@ -33,7 +33,7 @@ interface Child extends AsyncDisposable {
   readonly ended: Promise<void>;
   /** The end of what it wrote to its standard error stream. */
   readonly stderr: string;
-  /** The first line on its standard output that is no message; empty when there was none. */
+  /** The first line on its standard output that is not a message; empty when there was none. */
   readonly stray: string;
 }
 
@@ -247,7 +247,7 @@ function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory();
   } catch {
-    return false; // It does not exist, or lies in something that is no folder.
+    return false; // It does not exist, or lies in something that is not a folder.
   }
 }
 

@@ -193,7 +193,7 @@ export class ServerChanges {
     return news !== undefined;
   }
 
-  /** The conversation is another one: everything is asked for anew, and everything may have changed. */
+  /** The conversation is another one: everything is asked for again, and everything may have changed. */
   #renew(): void {
     this.#reportAll();
     if (this.#starting === undefined) return;

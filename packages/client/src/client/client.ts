@@ -196,7 +196,7 @@ function withExtensions(
 
 /** A server of any age, as a provider and for direct use. Made by `connect`; disposing it closes everything it opened. */
 export interface Client extends Provider, Reads, Apps, AsyncDisposable {
-  /** The agreement with the server; may change when it is connected to anew. */
+  /** The agreement with the server; may change when it is connected to again. */
   agreement(): Promise<Agreement>;
   listTools(options?: ReadOptions): Promise<readonly Tool[]>;
   /** Calls a tool and resolves with its result, also when that is an error; see {@link CallOptions.throwOnToolError}. */
@@ -250,7 +250,7 @@ export interface Client extends Provider, Reads, Apps, AsyncDisposable {
   readonly listHints: CacheHints;
   /** The faults of the lists that were fetched last: definitions that were mended, and definitions that were left out. */
   readonly listFaults: readonly ListFault[];
-  /** Forgets lists that were fetched, because they changed: the next request for one fetches it anew. */
+  /** Forgets lists that were fetched, because they changed: the next request for one fetches it again. */
   forgetLists(kind: "tools" | "resources" | "prompts"): void;
   /** The same as disposing it, for JavaScript without `await using`. */
   close(): Promise<void>;

@@ -44,7 +44,7 @@ export interface ConnectOptions extends ClientOptions {
   readonly onStderr?: (chunk: Uint8Array) => void;
   /** Called when a child runs, with a function that says how busy it was so far. */
   readonly onSpawned?: (progress: () => StartProgress) => void;
-  /** Takes the first line of each child that is no message and came on its standard output, cut to 200 characters. */
+  /** Takes the first line of each child that is not a message and came on its standard output, cut to 200 characters. */
   readonly onStray?: (line: string) => void;
   /** How long a child may take to leave: after the end of its input, and again after TERM; 2 s. */
   readonly stageMs?: number;
@@ -102,7 +102,7 @@ function toConnector(target: Target, url: URL | undefined, options: ConnectOptio
     return pipeConnector(url.href, url.href, () => openTcp(url, options));
   }
   if (typeof target !== "object" || target instanceof URL)
-    throw new ConnectError(String(target), "it is no target");
+    throw new ConnectError(String(target), "it is not a target");
   if ("command" in target) return childConnector(target, options);
   if ("server" in target)
     return pipeConnector("a server in this process", undefined, () =>

@@ -285,7 +285,7 @@ interface ConversationsOptions {
 }
 
 /**
- * The conversation with one server, made anew when it ended. However many need it at once, it is made once; after one
+ * The conversation with one server, made again when it ended. However many need it at once, it is made once; after one
  * that failed or was short, the next waits, longer each time, so that a server that cannot stay up is not stormed.
  */
 export class Conversations implements AsyncDisposable {
@@ -338,7 +338,7 @@ export class Conversations implements AsyncDisposable {
     });
   }
 
-  /** A session that expired is begun anew, once; the request that met it was not carried out, so it is sent again. */
+  /** A session that expired is begun again, once; the request that met it was not carried out, so it is sent again. */
   #sendIn(conversation: Conversation, ...request: Parameters<Send>): Promise<RawJson> {
     const answer = conversation.request(...request);
     if (!this.#options.hasSessions) return answer;

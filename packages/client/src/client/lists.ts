@@ -238,7 +238,7 @@ export class KeptList<T extends object> {
     return fresh === undefined ? (this.#underway ??= this.#refresh()) : Promise.resolve(fresh);
   }
 
-  /** It changed: the next to ask fetches it anew. */
+  /** It changed: the next to ask fetches it again. */
   invalidate(): void {
     this.#generation++;
     this.#underway = undefined;
@@ -311,14 +311,14 @@ export async function walkPages(
   throw new RpcError("rpc.other", `The server's list of ${member} has more than ${maxPages} pages`);
 }
 
-/** A result without the member is taken for an empty page; with anything else than an array it is no list. */
+/** A result without the member is taken for an empty page; anything but an array is not a list. */
 export function elementsOf(result: RawJson, member: string, maxElements: number): readonly RawJson[] {
   const array = result.at(member);
   if (array === undefined || array.kind === "null") return [];
   if (array.kind !== "array")
     throw new RpcError(
       "rpc.other",
-      `The server's list of ${member} is no array, but ${describeValue(array.value)}`,
+      `The server's list of ${member} is not an array, but ${describeValue(array.value)}`,
     );
   const { bytes } = array;
   const spans = scanElements(bytes, { maxElements });

@@ -147,7 +147,7 @@ const ofTask =
     " ",
   );
 
-/** Reads a task as a server wrote it. `id` is the one that was asked for. Throws for what is no task. */
+/** Reads a task as a server wrote it. `id` is the one that was asked for. Throws for what is not a task. */
 function parseTask(raw: RawJson, id?: string): TaskOutcome {
   const { taskId, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs, statusMessage } = raw.value as {
     readonly [member: string]: unknown;
@@ -195,7 +195,7 @@ function parseStatus(raw: RawJson): Outcome {
 
 function parseTime(value: unknown, member: string): number {
   const time = typeof value === "string" ? Date.parse(value) : Number.NaN;
-  if (Number.isNaN(time)) throw noTask(`its ${member} is no date`);
+  if (Number.isNaN(time)) throw noTask(`its ${member} is not a date`);
   return time;
 }
 

@@ -183,7 +183,7 @@ export class QuestionRouter {
  * A deadlock is likely when as many questions are held as there are calls that can have asked them: each call waits for an answer,
  * so none ends, unless one of them has an open question that its caller may still answer. After 5 s all questions but the oldest are
  * refused, and the calls that asked them go on. Returns a function to be called whenever the held questions, their candidates or the
- * open questions change, which begins the 5 s anew.
+ * open questions change, which restarts the 5 s.
  */
 function createStuckWatch(
   options: QuestionRouterOptions,

@@ -108,7 +108,7 @@ interface ReadView {
 /** Views of tools, for programs that show them. Give `connect` the option `views`. */
 export interface Apps {
   /**
-   * Reads the view of a tool. Rejects with a `TypeError` for a tool without one, and with an `RpcError` for what is no page. Show it in a
+   * Reads the view of a tool. Rejects with a `TypeError` for a tool without one, and with an `RpcError` for what is not a page. Show it in a
    * frame of its own that may do no more than `csp` and `permissions` say and you allow.
    */
   readView(tool: Tool, options?: ReadOptions): Promise<ReadView>;

@@ -140,7 +140,7 @@ test.each([
   ],
   [{ ...entry, resources: [{ ...fileOf(uri, manifest), size: 17 * 1024 * 1024 }] }],
   [{ ...entry, resources: [{ uri, digest: "md5:1", size: 1 }] }],
-])("an entry that is no skill is left out: %j", async (wrong) => {
+])("an entry that is not a skill is left out: %j", async (wrong) => {
   const { registry } = serveSkills([wrong, entry], {});
   const client = await open(registry);
   expect((await client.skills.listSkills()).map(({ resources }) => resources)).toEqual([entry.resources]);

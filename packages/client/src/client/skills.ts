@@ -273,7 +273,7 @@ function toFileUri(file: string, folder: string): string {
   throw new SkillError(
     "skill.unlisted",
     file,
-    `${file} was not read: it is no file of the skill in ${folder}`,
+    `${file} was not read: it is not a file of the skill in ${folder}`,
   );
 }
 

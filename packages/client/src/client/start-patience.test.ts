@@ -45,7 +45,7 @@ test("a server that stops working is given up one time-out later", async () => {
   const { clock, given } = watch(() => ({ stderrBytes: 0, processorMs }));
   processorMs = 400;
   await clock.advance(1000);
-  // What a program uses to do nothing is no progress.
+  // What a program uses to do nothing is not progress.
   processorMs = 420;
   await clock.advance(999);
   expect(given).toEqual([]);

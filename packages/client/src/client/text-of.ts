@@ -1,7 +1,7 @@
 import type { Content } from "@junctor/core/mcp";
 
 /**
- * The text of a result: its text blocks and the texts of embedded resources, a line each. What is no text, such as an image, is left out.
+ * The text of a result: its text blocks and the texts of embedded resources, a line each. What is not text, such as an image, is left out.
  *
  * @example
  * console.log(textOf(await client.callTool("search", { query: "junctor" })));

@@ -31,7 +31,7 @@ import type { StartedCall, Tasks } from "./tasks.ts";
 export interface CallOptions {
   /** Aborting stops the call, here and on the server. */
   readonly signal?: AbortSignal;
-  /** How long nothing may come; progress starts it anew. */
+  /** How long nothing may come; progress restarts it. */
   readonly timeoutMs?: number;
   /** How long the whole may take, progress or not. */
   readonly maxTotalMs?: number;
@@ -169,7 +169,7 @@ const ours: ReadonlySet<string> = new Set([
  * What the user of a client wants in `_meta`, as members without braces; undefined for nothing. Members that the client
  * writes itself are left out, among them the log level where `logLevel` says one.
  *
- * @throws TypeError for a value that is no object
+ * @throws TypeError for a value that is not an object
  */
 function toMetaMembers(meta: unknown, logLevel?: LogLevel): string | undefined {
   if (meta === undefined) return undefined;

@@ -250,7 +250,7 @@ function describe(error: unknown): string {
   return String((error as { code?: unknown } | undefined)?.code ?? error);
 }
 
-/** The error for a status that is no answer, with the beginning of what the server said. */
+/** The error for a status that is not an answer, with the beginning of what the server said. */
 export function httpErrorOf(status: number, url: URL, body: Uint8Array): HttpError {
   const text = Buffer.from(body).toString("utf8").replaceAll(/\s+/g, " ").trim();
   // The beginning of a web page says nothing.

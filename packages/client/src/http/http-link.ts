@@ -197,7 +197,7 @@ export class HttpLink implements Link {
           return this.#delivering.size < maxDelivering ? undefined : this.#untilDelivered();
         case "invalid":
           return this.#onWarning?.(
-            `${this.target} sent something that is no message: ${message.error.message}`,
+            `${this.target} sent something that is not a message: ${message.error.message}`,
           );
       }
     };
@@ -379,10 +379,10 @@ function toAnswer(endpoint: HttpEndpoint, reader: ReplyReader, id: RequestId): R
   throw httpErrorOf(status, endpoint.url, reader.whole.body);
 }
 
-/** A web page, or whatever else a URL that is no MCP endpoint answers with. */
+/** A web page, or whatever else a URL that is not an MCP endpoint answers with. */
 function notMcp({ target, url }: HttpEndpoint, { status, headers, body }: WholeReply): RpcError {
   const isPage = mediaTypeOf(headers) === "text/html";
-  const what = isPage ? "a web page" : "something that is no answer to the request";
+  const what = isPage ? "a web page" : "something that is not an answer to the request";
   const text = `${target} answered ${status} with ${what}: is this the URL of an MCP endpoint?`;
   return new RpcError("rpc.other", text, { cause: httpErrorOf(status, url, body) });
 }

@@ -14,7 +14,7 @@ import {
 } from "@junctor/core/rpc";
 import { mediaTypeOf, type ReplySink, WholeReply } from "./exchange.ts";
 
-/** Takes everything that is no answer: notifications, a legacy server's requests, input that is no message. Until a promise resolves nothing more is read. */
+/** Takes everything that is not an answer: notifications, a legacy server's requests, input that is not a message. Until a promise resolves nothing more is read. */
 export type TakeMessage = (message: Exclude<Incoming, Response | Batch>) => Promise<void> | void;
 
 /** The pace of what one server says unasked, on all its streams together; see `costOf`. */
@@ -33,7 +33,7 @@ interface ReplyReaderOptions {
   readonly take: TakeMessage;
 }
 
-/** How much is read in one go: so many events, or fewer that cost so much. One that is no message is told, and is read alone. */
+/** How much is read in one go: so many events, or fewer that cost so much. One that is not a message is told, and is read alone. */
 const maxEvents = 10;
 const pieceMs = 2.5;
 
@@ -181,7 +181,7 @@ export class SseReader {
   lastEventId: string | undefined;
   /** The wait the server asked for most recently. */
   retryMs: number | undefined;
-  /** Bytes so far that are no data: comments, names, other fields. */
+  /** Bytes so far that are not data: comments, names, other fields. */
   idleBytes = 0;
   readonly #maxEventBytes: number;
   #isFirstLine = true;

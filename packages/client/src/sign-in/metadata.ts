@@ -80,7 +80,7 @@ export async function findServerMetadata(
   names: readonly string[],
   options: DiscoverOptions,
 ): Promise<AuthorizationServer | undefined> {
-  if (!URL.canParse(asked)) throw failed(options, `its authorization server ${describe(asked)} is no URL`);
+  if (!URL.canParse(asked)) throw failed(options, `its authorization server ${describe(asked)} is not a URL`);
   const { search, hash } = new URL(asked);
   if (search !== "" || hash !== "")
     throw failed(options, `its authorization server ${describe(asked)} has a query or fragment`);

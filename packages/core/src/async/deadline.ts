@@ -9,7 +9,7 @@ export interface TimeLimits {
   readonly signal?: AbortSignal | undefined;
   /** Instead of `signal`. */
   readonly stop?: Cancellation | undefined;
-  /** How long nothing may happen; {@link Deadline.touch} starts it anew. */
+  /** How long nothing may happen; {@link Deadline.touch} restarts it. */
   readonly timeoutMs?: number | undefined;
   /** How long the whole may take, whatever happens meanwhile. */
   readonly maxTotalMs?: number | undefined;

@@ -85,7 +85,7 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
 }
 
 /**
- * Chooses the messages that a client handles. Input that is no message is ignored: many servers print a banner to the wrong stream,
+ * Chooses the messages that a client handles. Input that is not a message is ignored: many servers print a banner to the wrong stream,
  * and an answer to that would confuse them. Requests are for legacy clients, and batches for those of one revision.
  */
 function createFilter(
@@ -108,7 +108,7 @@ function createFilter(
 
 /**
  * Unsolicited messages of a server have a price in time, so that a server that never stops takes a small part of ours: its chunks of 64
- * KiB come so rarely that fewer than one call in a hundred to another server meets one. A line that is no message is
+ * KiB come so rarely that fewer than one call in a hundred to another server meets one. A line that is not a message is
  * dearer, because it becomes an error with a stack (18 µs; a message takes 2 to 10), and a request is dearest: it is answered, and the writes
  * of the answers, which wake the server, were a third of what a flood of questions cost.
  */

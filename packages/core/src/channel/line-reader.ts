@@ -127,7 +127,7 @@ export class LineReader implements AsyncIterableIterator<readonly Incoming[]> {
     else this.#finish(error);
   };
 
-  /** The next messages that came together, read only now: a chunk may hold thirty thousand lines that are none. */
+  /** The next messages that came together, read only now: a chunk may hold thirty thousand lines that are not messages. */
   #take(): readonly Incoming[] | undefined {
     const chunk = this.#ahead[0];
     if (chunk === undefined) return undefined;

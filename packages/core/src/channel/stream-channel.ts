@@ -25,7 +25,7 @@ export interface LineLimits {
 }
 
 export interface StreamChannelOptions extends LineLimits {
-  /** Called with the bytes of each line that is no message. */
+  /** Called with the bytes of each line that is not a message. */
   readonly onStray?: ((line: Uint8Array) => void) | undefined;
   /** How long a reader may take for the last messages when the channel is disposed. After that they are lost. */
   readonly closeMs?: number;
@@ -103,7 +103,7 @@ export function refuseTooLong(maxBytes: number): Invalid {
 
 /**
  * Writes JSON as lines. Messages that are sent within one turn of the event loop leave in one write, because a system call costs
- * more than everything else about a small message. A reader that vanished (EPIPE) closes the writer and is no error.
+ * more than everything else about a small message. A reader that vanished (EPIPE) closes the writer and is not an error.
  */
 class LineWriter {
   readonly #writable: Writable;

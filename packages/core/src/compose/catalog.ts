@@ -35,7 +35,7 @@ interface Current {
 /** Most views of one edition that are kept. */
 const maxViews = 1024;
 
-/** Kinds of callers that are kept; beyond that the oldest edition is made anew when it is needed. */
+/** Kinds of callers that are kept; beyond that the oldest edition is made again when it is needed. */
 const maxEditions = 1024;
 
 /** All editions are made from this. */
@@ -155,7 +155,7 @@ class Edition {
 }
 
 /**
- * The things of all members, under names that do not collide. Made anew when something changed and a caller looks; a list
+ * The things of all members, under names that do not collide. Made again when something changed and a caller looks; a list
  * that did not change is the same array.
  */
 export class Catalog {

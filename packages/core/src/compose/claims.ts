@@ -130,7 +130,7 @@ interface NamedUris {
   readonly collisions: readonly Collision[];
 }
 
-/** Names the URIs of all members, anew when a list changed that may name a view. */
+/** Names the URIs of all members, again when a list changed that may name a view. */
 export class UriNaming {
   /** The naming for everyone, which this one follows in who owns a view; none for that one itself. */
   readonly #general: readonly UriNaming[];

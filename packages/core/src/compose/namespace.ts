@@ -92,7 +92,7 @@ function toFit(full: string, safe: string, maxLength: number, joint = "_"): stri
   return `${safe.slice(0, maxLength - suffixLength - 1)}${joint}${suffix}`;
 }
 
-/** With the characters every model API takes, or, where the separator is none of those, with those of the protocol. */
+/** With the characters every model API takes, or, where the separator is not one of those, with those of the protocol. */
 function toSafe(text: string, separator: Separator): string {
   const isForModels = separator === "__" || separator === "_" || separator === "-";
   return text.replaceAll(isForModels ? /[^A-Za-z0-9_-]/g : /[^A-Za-z0-9_./-]/g, "_");

@@ -110,7 +110,7 @@ export class ConnectError extends BrandedError {
   readonly reason: string;
   /** The end of what a child wrote to its standard error stream. */
   readonly stderr: string;
-  /** The first line that a child wrote to its standard output and that is no message; empty when there was none. */
+  /** The first line that a child wrote to its standard output and that is not a message; empty when there was none. */
   readonly stray: string;
   readonly delivery: Delivery = "not_sent";
 

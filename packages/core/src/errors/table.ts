@@ -77,7 +77,7 @@ export const upstreamError = {
     "upstream.abandoned": {
       meaning:
         "A call waited for answers of its caller and is gone: the caller came back too late, its key was revoked, or the gateway or the server was restarted. The server had begun to work on it; whether it carried it out is unknown.",
-      advice: "Look at what the call would have changed before you make it anew, without `requestState`.",
+      advice: "Look at what the call would have changed before you make it again, without `requestState`.",
     },
     "upstream.failed": {
       meaning: "A server behind the gateway refused our request, and not because of the caller.",
@@ -289,7 +289,7 @@ export const skillError = {
   fields: { subject: "the skill or the file, as a URI or path" },
   codes: {
     "skill.invalid": {
-      meaning: "A folder or a listed entry is no skill that can be used.",
+      meaning: "A folder or a listed entry is not a skill that can be used.",
       advice:
         "Correct what the message names: the front matter, the name of the folder, or the list of files.",
     },
@@ -318,7 +318,7 @@ export const uriTemplateError = {
   fields: { template: "the template, cut short" },
   codes: {
     "uri_template.invalid": {
-      meaning: "It is no URI template of RFC 6570, or uses a form that cannot be matched.",
+      meaning: "It is not a URI template of RFC 6570, or uses a form that cannot be matched.",
       advice: "Correct it as the message says.",
     },
     "uri_template.too_long": {

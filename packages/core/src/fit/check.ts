@@ -53,7 +53,7 @@ export const object: Check = (value) => (isFields(value) ? undefined : removed(v
 
 export function oneOf(...values: readonly string[]): Check {
   return (value) =>
-    values.some((each) => each === value) ? undefined : removed(value, `none of ${values.join(", ")}`);
+    values.some((each) => each === value) ? undefined : removed(value, `not one of ${values.join(", ")}`);
 }
 
 /** An object that must have some members, strings, and whose other members are mended one by one. */

@@ -50,7 +50,7 @@ describe("a tool", () => {
     ["an array", [plain], "it is array of 1, not an object"],
     ["null", null, "it is null, not an object"],
     ["without a name", { inputSchema: objectSchema }, "name is missing"],
-    ["with a name that is no string", { ...plain, name: 7 }, "name is number 7, not a string"],
+    ["with a name that is not a string", { ...plain, name: 7 }, "name is number 7, not a string"],
     [
       "whose input is text",
       { ...plain, inputSchema: "object" },
@@ -141,7 +141,7 @@ describe("a tool", () => {
       "inputSchema.required loses the entries that are not strings",
     ],
     [
-      "of a dialect that is no string",
+      "of a dialect that is not a string",
       { ...objectSchema, $schema: 7 },
       objectSchema,
       "inputSchema.$schema removed: number 7 is not a string",
@@ -185,7 +185,7 @@ describe("a tool", () => {
       "tasks",
       { execution: { taskSupport: "maybe" } },
       { execution: {} },
-      ['execution.taskSupport removed: string "maybe" is none of forbidden, optional, required'],
+      ['execution.taskSupport removed: string "maybe" is not one of forbidden, optional, required'],
     ],
     ["icons", { icons: "x" }, {}, ['icons removed: string "x" is not an array']],
     [
@@ -340,7 +340,7 @@ describe("a resource", () => {
     [
       { annotations: { audience: ["user", "all"] } },
       { annotations: { audience: ["user"] } },
-      'annotations.audience[1] removed: string "all" is none of user, assistant',
+      'annotations.audience[1] removed: string "all" is not one of user, assistant',
     ],
     [
       { annotations: { lastModified: "2024-02-30T10:00:00Z" } },

@@ -58,7 +58,7 @@ const icon: Check = objectOf(
   "src",
 );
 
-/** An icon without a usable address is no icon. */
+/** An icon without a usable address is not an icon. */
 const usableIcon: Check = (value) => {
   const mending = icon(value);
   const instead = mending?.instead as Fields | undefined;
@@ -133,7 +133,7 @@ export async function fitTool(raw: RawJson, terms: ToolTerms): Promise<Fit<Tool>
   };
 }
 
-/** A resource. One whose `uri` is none makes typed clients refuse the list, and no client could read it. */
+/** A resource. One whose `uri` is not a URI makes typed clients refuse the list, and no client could read it. */
 export function fitResource(raw: RawJson): Fit<Resource> {
   const fields = fieldsOf(raw, "uri");
   if (typeof fields === "string") return unfit(fields);
@@ -159,7 +159,7 @@ export function fitPrompt(raw: RawJson): Fit<Prompt> {
   return { kind: "fit", ...mend<Prompt>(raw, checkMembers(fields, promptChecks)) };
 }
 
-/** The members of a listed thing; a text when it is no object, or lacks the member it is known by. */
+/** The members of a listed thing; a text when it is not an object, or lacks the member it is known by. */
 function fieldsOf(raw: RawJson, key: string): Fields | string {
   if (raw.kind !== "object") return `it is ${describeValue(raw.value)}, not an object`;
   const fields = raw.value as Fields;
@@ -347,7 +347,7 @@ function describeMissing(schema: unknown): string {
 /** The types of JSON Schema that no object has. */
 const otherTypes = new Set<unknown>(["array", "string", "number", "integer", "boolean", "null"]);
 
-/** What to note about a root type that can be made "object"; `other` when it says that the value is no object. */
+/** What to note about a root type that can be made "object"; `other` when it says that the value is not an object. */
 function mendType({ type }: Fields): Note | "other" | undefined {
   if (type === "object") return undefined;
   const all: readonly unknown[] = Array.isArray(type) ? type : [type];
@@ -382,7 +382,7 @@ const keywords = { $schema: string, properties, required: strings };
 
 /**
  * The same value if it has no number beyond what a double holds. Some clients refuse those, and others read `null` where the
- * definition was written anew for their revision.
+ * definition was written again for their revision.
  */
 function toFinite(value: unknown): unknown {
   if (typeof value === "number") return Number.isFinite(value) ? value : Math.sign(value) * Number.MAX_VALUE;

@@ -40,7 +40,7 @@ describe("RawJson.parse", () => {
     expect(RawJson.parse(bytes).at("n")?.text).toBe("1e400");
   });
 
-  test("refuses what is no JSON", () => {
+  test("refuses what is not JSON", () => {
     expect(() => RawJson.parse(Buffer.from("{"))).toThrow(JsonError);
     expect(() => RawJson.parse(Buffer.from("[[]]"), { maxDepth: 1 })).toThrow(/nested more than 1/);
   });
@@ -149,7 +149,7 @@ describe("at", () => {
     expect(RawJson.parse(Buffer.from('{"a":1,"\\u0061":2,"b":3}')).at("a")?.text).toBe("2");
   });
 
-  test("finds nothing in what is no object", () => {
+  test("finds nothing in what is not an object", () => {
     for (const text of ['["a"]', '"a"', "1", "null", "true"]) {
       expect(RawJson.parse(Buffer.from(text)).at("length")).toBeUndefined();
       expect(RawJson.fromValue(JSON.parse(text)).at("length")).toBeUndefined();

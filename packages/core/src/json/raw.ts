@@ -51,7 +51,7 @@ export class RawJson {
   readonly #level: ShapeLevel | undefined;
   #isForeign: boolean;
   #text: string | undefined;
-  /** `undefined`, which is no JSON value, until it is needed. */
+  /** `undefined`, which is not a JSON value, until it is needed. */
   #value: unknown;
 
   private constructor(source?: JsonSource, start = 0, end = 0, level?: ShapeLevel) {
@@ -156,7 +156,7 @@ export class RawJson {
   }
 
   /**
-   * A member of this object, not parsed; undefined if there is none or this is no object. Of a key that
+   * A member of this object, not parsed; undefined if there is none or this is not an object. Of a key that
    * occurs twice, the last, as with `JSON.parse`; no scan lets a key of its shape occur twice.
    */
   at(key: string): RawJson | undefined {
@@ -230,7 +230,7 @@ export class RawJson {
     return { keyStart: offset(0), start: offset(1), end: offset(2) };
   }
 
-  /** For logs: `JSON.stringify` would show `{}`. It spells numbers anew, so it is not for forwarding. */
+  /** For logs: `JSON.stringify` would show `{}`. It spells numbers again, so it is not for forwarding. */
   toJSON(): unknown {
     return this.value;
   }
@@ -256,7 +256,7 @@ function cutAll(source: JsonSource | undefined, start: number, end: number): str
   return cut(source, start, end);
 }
 
-/** The text at [start, end). A small part of a source in pieces is no reason to join them. */
+/** The text at [start, end). A small part of a source in pieces is not a reason to join them. */
 function cut({ ascii, bytes, pieced }: JsonSource, start: number, end: number): string {
   if (ascii !== undefined) return ascii.slice(start, end);
   if (bytes !== undefined) return toText(bytes, start, end);

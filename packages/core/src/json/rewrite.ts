@@ -4,7 +4,7 @@ import { parseText } from "./value.ts";
 
 /**
  * Rewrites the strings of a JSON text that was checked before: each value that is a string is given decoded, whatever
- * escapes it is written with, and is written anew if something else comes back. So is each key with `rewriteKey`; keys that
+ * escapes it is written with, and is written again if something else comes back. So is each key with `rewriteKey`; keys that
  * become equal are numbered over the whole text. Numbers, white space and the strings that stay are not touched; if all
  * stay, the very same text is returned.
  *

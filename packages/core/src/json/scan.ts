@@ -156,7 +156,7 @@ function noteDuplicate(run: Run, key: ShapeKey, start: number, end: number): voi
   run.refusal ??= keyError(run, "json.duplicate_key", { start, end }, `second "${key.name}" in one object`);
 }
 
-/** Notes a key that is a case variant of one of the shape; any other key is none of our business. */
+/** Notes a key that is a case variant of one of the shape; any other key is ignored. */
 function noteVariant(run: Run, level: ShapeLevel, start: number, end: number): void {
   const variant = findVariant(level, run.bytes, start, end);
   if (variant === undefined) return;

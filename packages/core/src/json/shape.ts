@@ -30,7 +30,7 @@ export interface ShapeLevel {
   readonly byFoldedName: ReadonlyMap<string, ShapeKey>;
   /** The keys that start with the ASCII character c are at place c. */
   readonly byFirstByte: readonly (readonly ShapeKey[] | undefined)[];
-  /** A key written with more bytes than this, quotes included, is none of ours in any spelling. */
+  /** A key written with more bytes than this, quotes included, is not one of ours in any spelling. */
   readonly maxSpelledBytes: number;
 }
 

@@ -31,6 +31,6 @@ test.each([
   expect(isLegalBatch(batch(ping, item), session("2025-03-26"))).toBe(false);
 });
 
-test("a batch may hold what is no message, and responses", () => {
+test("a batch may hold what is not a message, and responses", () => {
   expect(isLegalBatch(batch("7", '{"jsonrpc":"2.0","id":1,"result":1}'), session("2025-03-26"))).toBe(true);
 });

@@ -26,7 +26,7 @@ test("a definition under another name keeps every other byte", () => {
   expect(definitionOf(tool).text).toBe(odd);
 });
 
-test("a changed copy is another thing, and is written anew", () => {
+test("a changed copy is another thing, and is written again", () => {
   const tool = fromDefinition<Tool>(RawJson.parse(Buffer.from(odd)));
   expect(JSON.parse(definitionOf({ ...tool, title: "Search" }).text)).toMatchObject({ title: "Search" });
 });

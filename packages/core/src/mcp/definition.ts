@@ -2,7 +2,7 @@ import { RawJson, editMembers } from "../json/index.ts";
 
 /**
  * The JSON of listed things (tools, prompts, …), kept beside the object it belongs to. A definition that came from
- * elsewhere leaves as the bytes that came; a changed object is another object, and is written anew.
+ * elsewhere leaves as the bytes that came; a changed object is another object, and is written again.
  */
 const definitions = new WeakMap<object, RawJson>();
 
@@ -76,7 +76,7 @@ function rewrite(raw: RawJson, from: object, to: object): RawJson {
   return edits.length > maxEdits ? RawJson.fromValue(to) : editMembers(raw, Object.fromEntries(edits));
 }
 
-/** Where more members change, all are written anew. */
+/** Where more members change, all are written again. */
 const maxEdits = 100;
 
 function isObject(value: unknown): boolean {

@@ -53,11 +53,11 @@ describe("a request that claims a revision, without headers", () => {
     ["no clientInfo, which is voluntary", "tools/list", envelope, "modern"],
     ["a good clientInfo", "tools/list", { ...envelope, [keys.info]: { name: "n", version: "1" } }, "modern"],
     ["a bad clientInfo", "tools/list", { ...envelope, [keys.info]: { name: "n" } }, -32602],
-    ["a clientInfo that is no object", "tools/list", { ...envelope, [keys.info]: "n" }, -32602],
+    ["a clientInfo that is not an object", "tools/list", { ...envelope, [keys.info]: "n" }, -32602],
     ["no capabilities", "tools/list", { [keys.version]: modern }, -32602],
     ["bad capabilities", "tools/list", { ...envelope, [keys.capabilities]: [] }, -32602],
     ["null as capabilities", "tools/list", { ...envelope, [keys.capabilities]: null }, -32602],
-    ["a version that is no string", "tools/list", { ...envelope, [keys.version]: 7 }, -32602],
+    ["a version that is not a string", "tools/list", { ...envelope, [keys.version]: 7 }, -32602],
     ["null as its version", "tools/list", { ...envelope, [keys.version]: null }, -32602],
     ["a good log level", "tools/list", { ...envelope, [keys.level]: "alert" }, "modern"],
     ["a bad log level", "tools/list", { ...envelope, [keys.level]: "loud" }, -32602],
@@ -235,7 +235,7 @@ describe("a request that claims nothing", () => {
   });
 
   test.each([RawJson.fromText('{"_meta":7}'), RawJson.fromText('{"_meta":null}'), undefined])(
-    "is legacy also when its _meta is no object",
+    "is legacy also when its _meta is not an object",
     (params) => {
       const message: Request = { ...request("tools/list"), params };
       expect(verdict(decideEra(message, { session }))).toBe("legacy");
@@ -254,7 +254,7 @@ describe("a notification", () => {
     ["with a legacy header", undefined, http({ "mcp-protocol-version": "2025-06-18" }), "legacy"],
     ["with an unknown header", undefined, http({ "mcp-protocol-version": "v999" }), -32022],
     ["with an unknown claim", { [keys.version]: "v999" }, {}, -32022],
-    ["with a claim that is no string", { [keys.version]: 1 }, {}, -32602],
+    ["with a claim that is not a string", { [keys.version]: 1 }, {}, -32602],
   ])("%s", (_, meta, facts: EraFacts, expected) => {
     expect(verdict(decideEra(notification(meta), facts))).toBe(expected);
   });

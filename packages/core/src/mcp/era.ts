@@ -86,7 +86,7 @@ export function metaOf(params: RawJson | undefined): RawJson | undefined {
 }
 
 /**
- * Undefined for an `initialize` whose `_meta` is no valid envelope: that is a legacy handshake. Of a notification only the
+ * Undefined for an `initialize` whose `_meta` is not a valid envelope: that is a legacy handshake. Of a notification only the
  * revision is read.
  */
 function readEnvelope(message: Request | Notification, meta: RawJson): Envelope | undefined {
@@ -223,7 +223,7 @@ function keep(spelling: string, envelope: Envelope): void {
   known.set(spelling, { spelling, envelope });
 }
 
-/** The members an envelope is made from, as they were spelled. No JSON begins with a comma, so this is no whole `_meta`. */
+/** The members an envelope is made from, as they were spelled. No JSON begins with a comma, so this is not a whole `_meta`. */
 function spell(meta: RawJson | undefined): string {
   return envelopeKeys.reduce((spelling, key) => `${spelling},${meta?.textOf(key) ?? ""}`, "");
 }

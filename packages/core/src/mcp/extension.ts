@@ -14,7 +14,7 @@ export type Extensions = { readonly [id: string]: object };
 
 /**
  * The settings that a caller declared for an extension; undefined when it did not declare it. A caller declares by an object
- * alone, and a modern one in each request anew. Ids that are not known here are ignored.
+ * alone, and a modern one in each request again. Ids that are not known here are ignored.
  */
 export function declaredExtension(
   { extensions }: Pick<ClientCapabilities, "extensions">,

@@ -139,12 +139,12 @@ export function mirroringFault(schema: SchemaNode): string | undefined {
 
 function faultOf(property: SchemaNode, names: Set<string>): string | undefined {
   const header = property[keyword];
-  if (typeof header !== "string" || !token.test(header)) return "is no header name";
+  if (typeof header !== "string" || !token.test(header)) return "is not a header name";
   if (names.has(header.toLowerCase())) return "is used twice";
   names.add(header.toLowerCase());
   return mirrorable.has(property["type"])
     ? undefined
-    : "is on a property that is no string, integer or boolean";
+    : "is on a property that is not a string, integer or boolean";
 }
 
 /** How often the keyword stands anywhere in a schema. A property may have that name; its value is a schema again. */

@@ -98,7 +98,7 @@ export function isAskMethod(method: unknown): method is Question["method"] {
 }
 
 /**
- * A legacy server's request as a question; undefined when it is none. Throws an `RpcError` for one that sends the user to an
+ * A legacy server's request as a question; undefined when it is not a question. Throws an `RpcError` for one that sends the user to an
  * address that is not http or https: `javascript:` runs in the page that shows the link, `file:` opens what is on the disk.
  */
 export function toQuestion(
@@ -327,7 +327,7 @@ export function pagesOf(error: unknown): readonly unknown[] | undefined {
   return Array.isArray(elicitations) ? (elicitations as readonly unknown[]) : [];
 }
 
-/** Questions that ask the user to visit pages; undefined when there is none, or one of them is no page of the web. */
+/** Questions that ask the user to visit pages; undefined when there is none, or one of them is not a web page. */
 export function askVisits(pages: readonly unknown[]): Questions | undefined {
   const asks: { [key: string]: Question } = {};
   for (const [index, page] of pages.entries()) {

@@ -99,6 +99,6 @@ export interface Caller {
   readonly clientId?: string;
   readonly scopes?: readonly string[];
   readonly groups?: readonly string[];
-  /** When the caller must prove anew who it is, in milliseconds since the epoch. Its streams end then. */
+  /** When the caller must prove again who it is, in milliseconds since the epoch. Its streams end then. */
   readonly expiresAt?: number;
 }

@@ -85,7 +85,7 @@ function assertFiles(subject: string, folder: string, resources: unknown): void 
     if (typeof digest !== "string" || !/^sha256:[0-9a-f]{64}$/.test(digest))
       throw invalid(subject, `${uri} has no digest of the form sha256:<64 hex>`);
     if (size !== undefined && !(Number.isSafeInteger(size) && (size as number) >= 0))
-      throw invalid(subject, `${uri} has a size that is no number of bytes`);
+      throw invalid(subject, `${uri} has a size that is not a number of bytes`);
     bytes += (size as number | undefined) ?? 0;
   }
   if (!seen.has(subject)) throw invalid(subject, "its own SKILL.md is not among its files");
@@ -112,7 +112,7 @@ function invalid(subject: string, why: string, cause?: unknown): SkillError {
 
 /**
  * The direct children of a folder, made from the files below it; a folder among them has the type `inode/directory`. Undefined where
- * no file is below it: then it is no folder. URIs of folders have no slash at their end.
+ * no file is below it: then it is not a folder. URIs of folders have no slash at their end.
  */
 export function childrenOf(folder: string, files: Iterable<Resource>): readonly Resource[] | undefined {
   const children = new Map<string, Resource>();
@@ -143,7 +143,7 @@ const block = /^\u{feff}?---[ \t]*\r?\n(?<yaml>[\s\S]*?)(?:(?<=\n)|\r?\n)---[ \t
 
 /**
  * Reads the front matter of a `SKILL.md` as YAML 1.2, so dates stay strings. The parser is loaded with the first skill. Rejects with a
- * `SkillError` for a text without one, and for one that is no JSON or has no sound name and description.
+ * `SkillError` for a text without one, and for one that is not JSON or has no sound name and description.
  */
 export async function readFrontMatter(text: string, subject: string): Promise<FrontMatter> {
   const yaml = block.exec(text.slice(0, maxLength))?.groups?.["yaml"];
@@ -154,10 +154,10 @@ export async function readFrontMatter(text: string, subject: string): Promise<Fr
   try {
     value = parse(yaml, { version: "1.2", schema: "core", maxAliasCount: 16, prettyErrors: true });
   } catch (error) {
-    throw invalid(subject, `its front matter is no YAML: ${firstLine(error)}`, error);
+    throw invalid(subject, `its front matter is not YAML: ${firstLine(error)}`, error);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw invalid(subject, "its front matter is no list of fields such as name: …");
+    throw invalid(subject, "its front matter is not a list of fields such as name: …");
   if (!isJson(value)) throw invalid(subject, "its front matter has a value that JSON cannot hold");
   const { name, description, metadata } = value as { readonly [field: string]: unknown };
   if (typeof name !== "string" || !isSkillName(name))

@@ -214,7 +214,7 @@ function endOfPart(part: Part, reading: Reading, start: number, next: Uint8Array
   }
 }
 
-/** Reads the values in the text of a part; false if they are no text. */
+/** Reads the values in the text of a part; false if they are not text. */
 function readPart(part: Part, text: string, values: Record<string, string>): boolean {
   if (part.kind === "literal" || text === "") return true;
   return part.kind === "value" ? readValue(part, text, values) : readQuery(text, values);

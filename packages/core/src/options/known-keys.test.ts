@@ -36,7 +36,7 @@ test("a key that people bring from elsewhere is answered with ours", () => {
   expect(() => assertKnownKeys("f", { toString: 3 }, known)).toThrow('no option "toString"');
 });
 
-test("what is no object is refused", () => {
+test("what is not an object is refused", () => {
   expect(() => assertKnownKeys("f", null as unknown as object, known)).toThrow(
     "f: the options must be an object, but are null",
   );

@@ -39,7 +39,7 @@ export interface AuditRecord {
   /** Whose credential the server saw: one for all callers, or the caller's own. */
   readonly credential?: "shared" | "own" | undefined;
   readonly server: string;
-  /** What was called; a tool when left out. An `event` is no call: `tool` names it. */
+  /** What was called; a tool when left out. An `event` is not a call: `tool` names it. */
   readonly kind?: Exclude<CallKind, "tool"> | "event" | undefined;
   /** The name it was called by; of a resource, its URI. */
   readonly tool: string;
@@ -266,7 +266,7 @@ export function bounded(text: string): string {
   return text.length <= maxLength ? text : text.slice(0, maxLength).replace(/[\uD800-\uDBFF]$/, "");
 }
 
-/** The `traceparent` of a call as it is recorded; undefined for a value that is no text. */
+/** The `traceparent` of a call as it is recorded; undefined for a value that is not text. */
 export function toTrace(traceparent: unknown): string | undefined {
   return typeof traceparent === "string" ? bounded(traceparent) : undefined;
 }

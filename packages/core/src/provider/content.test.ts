@@ -58,9 +58,12 @@ describe("content helpers", () => {
     expect(structured([1], [text("one")])).toEqual({ content: [text("one")], structuredContent: [1] });
   });
 
-  test.each([undefined, () => 1, Symbol("s")])("%o has no JSON, so it is no structured output", (value) => {
-    expect(() => structured(value)).toThrow(TypeError);
-  });
+  test.each([undefined, () => 1, Symbol("s")])(
+    "%o has no JSON, so it is not a structured output",
+    (value) => {
+      expect(() => structured(value)).toThrow(TypeError);
+    },
+  );
 
   test("a failure is text for the model with isError", () => {
     expect(failure("no")).toEqual({ content: [text("no")], isError: true });

@@ -304,7 +304,7 @@ function toUrl(text: string): string {
   return URL.canParse(text) ? new URL(text).href : text;
 }
 
-/** With every escape decoded. Bytes that are no text become the replacement character, which matches nothing. */
+/** With every escape decoded. Bytes that are not text become the replacement character, which matches nothing. */
 function unescape(text: string): string {
   return text.replaceAll(/(?:%[0-9a-f]{2})+/gi, (run) =>
     Buffer.from(run.replaceAll("%", ""), "hex").toString("utf8"),

@@ -242,7 +242,7 @@ function assertGroups(groups: readonly Group[]): void {
     for (const child of byName.get(name)?.contents?.groups ?? []) {
       if (!byName.has(child))
         throw new TypeError(
-          `withGroups: the group ${JSON.stringify(name)} contains ${JSON.stringify(child)}, which is no group`,
+          `withGroups: the group ${JSON.stringify(name)} contains ${JSON.stringify(child)}, which is not a group`,
         );
       visit(child, [...above, name]);
     }

@@ -96,7 +96,7 @@ describe("filterTools", () => {
     expect(await call(provider, "open")).toEqual(saying("open {}"));
   });
 
-  test("is asked anew for each caller", async () => {
+  test("is asked again for each caller", async () => {
     const forAdmins: Middleware = {
       filterTools: (tools, { caller }) => (caller === "admin" ? tools : without("secret")(tools)),
     };

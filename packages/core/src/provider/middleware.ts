@@ -269,7 +269,7 @@ function assertMiddlewares(middlewares: readonly Middleware[]): void {
     for (const key of Object.keys(middleware)) {
       const likely = key in known ? undefined : nearest(key, hooks);
       if (likely !== undefined)
-        throw new TypeError(`${what}: ${JSON.stringify(key)} is no hook; did you mean ${likely}?`);
+        throw new TypeError(`${what}: ${JSON.stringify(key)} is not a hook; did you mean ${likely}?`);
     }
   }
 }

@@ -142,7 +142,7 @@ export function toParams(operation: Operation): RawJson {
   const head = `"${key}":${JSON.stringify(ref ?? name)}`;
   const hasArguments = row.arguments === "arguments";
   const rest = roundMembers(row, operation);
-  // Most have nothing that we do not know, and are written anew, which costs less than cutting.
+  // Most have nothing that we do not know, and are written again, which costs less than cutting.
   if (params === undefined || params.hasOnly(hasArguments ? ofCall : [key, ...ofHop])) {
     if (!hasArguments) return joinJson([`{${head}`, ...rest, "}"]);
     return joinJson(

@@ -1,7 +1,7 @@
 import type { RpcError } from "../errors/index.ts";
 import type { Message, RequestId } from "./message.ts";
 
-/** The traces of an answer in bytes that are no message. */
+/** The traces of an answer in bytes that are not messages. */
 export interface BrokenAnswer {
   /** The request it is for, where that is known. */
   readonly id: RequestId | undefined;

@@ -150,7 +150,7 @@ describe("is never answered, because it is", () => {
     ["a response of another version", '{"jsonrpc":"1.0","id":1,"result":{}}'],
     ["a response without a version", '{"id":1,"result":{}}'],
     ["an error without a message", '{"jsonrpc":"2.0","id":1,"error":{"code":1}}'],
-    ["an error that is no object", '{"jsonrpc":"2.0","id":1,"error":"no"}'],
+    ["an error that is not an object", '{"jsonrpc":"2.0","id":1,"error":"no"}'],
     ["a response with two results", '{"jsonrpc":"2.0","id":1,"result":1,"result":2}'],
     ["a response with two ids", '{"jsonrpc":"2.0","id":1,"id":2,"result":2}'],
     ["a response with a case variant", '{"jsonrpc":"2.0","id":1,"ID":2,"result":2}'],

@@ -42,7 +42,7 @@ export function defineMessageShape(params: ShapeTree, result: ShapeTree): Shape 
 const plainShape = defineMessageShape({}, {});
 
 /**
- * Reads one JSON-RPC message (or batch) from untrusted bytes. Never throws: input that is no message comes back as
+ * Reads one JSON-RPC message (or batch) from untrusted bytes. Never throws: input that is not a message comes back as
  * `invalid` with the error to answer, so that one bad line does not end a stream.
  */
 export function parseMessage(bytes: Uint8Array, options: ParseOptions = {}): Incoming {
@@ -164,7 +164,7 @@ function invalid(id: RequestId | undefined, text: string, isAnswerable = true): 
   return { kind: "invalid", id, error: new RpcError("rpc.invalid_request", text), isAnswerable };
 }
 
-/** Whether an object that is no message gets an answer: not if it looks like a response, nor like a notification. */
+/** Whether an object that is not a message gets an answer: not if it looks like a response, nor like a notification. */
 function isAnswerable(raw: RawJson): boolean {
   const method = raw.at("method");
   if (method === undefined) return raw.at("result") === undefined && raw.at("error") === undefined;
@@ -213,7 +213,7 @@ const idAtEnd =
 
 /**
  * Looks for an answer in bytes that cannot be read as JSON, so that the call that waits for it can be failed. Undefined for
- * requests, notifications and text that is no JSON-RPC.
+ * requests, notifications and text that is not JSON-RPC.
  */
 export function findBrokenAnswer(bytes: Uint8Array): BrokenAnswer | undefined {
   const first = bytes[0];

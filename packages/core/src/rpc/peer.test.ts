@@ -125,7 +125,7 @@ describe("requests of the other side", () => {
 describe("a request that fails", () => {
   test.each([
     ["an unknown error", () => Promise.reject(new Error("secret"))],
-    ["something that is no error", () => Promise.reject("secret")],
+    ["something that is not an error", () => Promise.reject("secret")],
     [
       "an error before anything was awaited",
       () => {

@@ -439,7 +439,7 @@ class Intake {
     return this.answers.hasRoom(this.#options.underway());
   }
 
-  /** Requests may take long and have short answers: they are not held for ever while the other side keeps up. */
+  /** Requests may take long and have short answers: they are not held forever while the other side keeps up. */
   #relieveSoon(): void {
     if (this.held.size === 0 || this.answers.count > 0) return;
     this.#stopTimer ??= this.#options.clock.timer(holdMs, () => {

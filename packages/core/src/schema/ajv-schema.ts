@@ -123,7 +123,7 @@ function compile(document: JsonSchema, engine: Engine, allErrors: boolean): Vali
   }
 }
 
-/** Runs a check, or the making of one, for at most so long. Throws a {@link SchemaError} `schema.exhausted`. */
+/** Runs a check, or the making of one, for at most this long. Throws a {@link SchemaError} `schema.exhausted`. */
 export function guard<T>(limitMs: number, run: () => T): T {
   try {
     return withinTime(limitMs, run);

@@ -219,7 +219,7 @@ function findFault({ type, properties, required, pattern, enum: choices }: JsonS
 /** A pattern is read as Unicode, and else in the older syntax. */
 function findPatternFault(pattern: string): string | undefined {
   if (isPattern(pattern, "u") || isPattern(pattern, "")) return undefined;
-  return `has the pattern ${JSON.stringify(pattern)}, which is no regular expression`;
+  return `has the pattern ${JSON.stringify(pattern)}, which is not a regular expression`;
 }
 
 function isPattern(pattern: string, flags: string): boolean {

@@ -23,7 +23,7 @@ test("code that did not get the processor in its time is run again", () => {
   expect(withinTime(50, run)).toBe(3);
 });
 
-test("code that waits for ever is given up", () => {
+test("code that waits forever is given up", () => {
   const cell = new Int32Array(new SharedArrayBuffer(4));
   expect(() => withinTime(20, () => Atomics.wait(cell, 0, 0))).toThrow(ExhaustedError);
 });

@@ -108,7 +108,7 @@ const over =
   "This link has expired, was used before, or was not issued by this gateway. Call the tool again to get a new one.";
 
 /**
- * The pages on which a person connects an account of a caller. A link is no login: whoever opens it proves to be the caller, sees what will
+ * The pages on which a person connects an account of a caller. A link is not a login: whoever opens it proves to be the caller, sees what will
  * happen and agrees, and only then is sent to the authorization server of the server.
  */
 class ConnectPages implements Pages {
@@ -688,7 +688,7 @@ function createCallerProof(options: {
     const known = issuers().find(({ issuer }) => issuer === url);
     const { origin } = links;
     if (known === undefined || origin === undefined)
-      throw new AuthorizationError("metadata", url ?? "", "it is no issuer of this gateway any more");
+      throw new AuthorizationError("metadata", url ?? "", "it is not an issuer of this gateway any more");
     const server = new URL(known.issuer);
     const redirectUrl = `${origin}${identityPath}${known.name}`;
     return {

@@ -4,7 +4,7 @@ import { isLoopback } from "@junctor/core/channel";
 import type { BearerChallenge } from "@junctor/core/errors";
 import type { Caller, Seal } from "@junctor/core/mcp";
 
-/** The caller and the server of a link. It is no login: the page finds out whether whoever opens it is the caller. */
+/** The caller and the server of a link. It is not a login: the page finds out whether whoever opens it is the caller. */
 export interface Ticket {
   readonly nonce: string;
   /** The caller, and the owner of its accounts; see `toOwner`. */
@@ -36,7 +36,7 @@ export interface LinksOptions {
 
 /** How long a link is good. */
 export const linkMs: number = 10 * 60_000;
-/** Most links that are remembered as used, or tried in vain. */
+/** Most links that are remembered as used, or tried without success. */
 const maxNoted = 10_000;
 /** How often those who open one link may fail to prove who they are. */
 const maxTries = 5;
@@ -116,7 +116,7 @@ export class Links {
     return `${origin}${connectPath}${this.#options.seal.seal(ticket, binding, linkMs)}`;
   }
 
-  /** The ticket in a link; undefined for a link that is over, was used, or is none. */
+  /** The ticket in a link; undefined for a link that is over, was used, or is not one of ours. */
   open(token: string): Ticket | undefined {
     const opened = this.#options.seal.open(token, binding);
     if (!opened.ok) return undefined;

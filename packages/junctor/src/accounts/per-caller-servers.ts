@@ -65,7 +65,7 @@ export class PerCallerServers implements AsyncDisposable {
     return this.#servers.get(name);
   }
 
-  /** Replaces the set of servers. A server for which `runsTheSame` is false is made anew, and its lists are dropped. */
+  /** Replaces the set of servers. A server for which `runsTheSame` is false is made again, and its lists are dropped. */
   update(
     configured: readonly ServerConfig[],
     naming: Naming,
@@ -161,7 +161,7 @@ interface PerCallerServerOptions {
 
 type IsFor = (caller: CallerInfo) => boolean;
 
-/** A server that lists nothing without an account is asked again after so long. */
+/** A server that lists nothing without an account is asked again after this long. */
 const closedListsMs = 5 * 60_000;
 
 /** A server at which each caller has an account of its own, with connections and lists that no other caller uses or sees. */

@@ -5,7 +5,7 @@ type Health = NonNullable<Parameters<OnServer>[1]>;
 /** How a server was in a quarter of an hour: the worst of it. */
 const marks = { unknown: "-", idle: "i", up: "u", starting: "s", down: "d" } as const;
 type Mark = keyof typeof marks;
-/** The one that counts in a quarter of an hour with several last: that it started is no trouble. */
+/** The one that counts in a quarter of an hour with several last: that it started is not a trouble. */
 const order: readonly Mark[] = ["unknown", "idle", "starting", "up", "down"];
 
 const slotMs = 15 * 60_000;

@@ -105,7 +105,7 @@ test.each([
   ["decline", RawJson.fromValue({ action: "decline" })],
   ["cancel", RawJson.fromValue({ action: "cancel" })],
   ["no answer", RawJson.fromText("null")],
-])("%s is no yes, and nothing is sent", async (_, answer) => {
+])("%s is not a yes, and nothing is sent", async (_, answer) => {
   const { provider, sent } = createBank();
   const asked = await provider.call(pay(), contextOf());
   await expect(provider.call(answered(pay(), asked, answer), contextOf())).rejects.toMatchObject({
@@ -224,7 +224,7 @@ test("a hundred replays of one yes at once are one call", async () => {
   expect(sent).toHaveLength(1);
 });
 
-test("answers without a question are no yes", async () => {
+test("answers without a question are not yes", async () => {
   const { provider, sent } = createBank();
   const forged = { ...pay(), round: { answers: { approve: yes }, state: undefined } };
   expect((await provider.call(forged, contextOf())).kind).toBe("input_required");

@@ -274,7 +274,7 @@ class ApprovalDesk {
     const keys = Object.keys(partNames) as (keyof Subject)[];
     const changed = keys.find((key) => state.subject[key] !== subject[key]);
     if (changed !== undefined)
-      throw refused(`${partNames[changed]} changed since it was asked. Call again to be asked anew`);
+      throw refused(`${partNames[changed]} changed since it was asked. Call again to be asked again`);
   }
 
   async #subjectOf(

@@ -271,7 +271,7 @@ function openKey(folder: string): Buffer {
 
 function assertOurs(folder: string, user: number): void {
   const stats = lstatSync(folder);
-  if (!stats.isDirectory()) throw new RunFolderError(`${folder} is no folder: remove it`);
+  if (!stats.isDirectory()) throw new RunFolderError(`${folder} is not a folder: remove it`);
   if (stats.uid !== user) throw new RunFolderError(`${folder} belongs to another user: remove it`);
   if ((stats.mode & 0o077) !== 0) chmodSync(folder, 0o700);
 }
@@ -281,7 +281,7 @@ function readKey(path: string): Buffer {
   for (let attempt = 0; ; attempt++) {
     const found = readIfKey(path);
     if (found !== undefined) return found;
-    if (attempt > 2) throw new RunFolderError(`${path} is no key of this user: remove it`);
+    if (attempt > 2) throw new RunFolderError(`${path} is not a key of this user: remove it`);
     const next = `${path}.${randomBytes(6).toString("hex")}`;
     try {
       writeFileSync(next, randomBytes(32), { mode: 0o600, flag: "wx" });
@@ -300,7 +300,7 @@ function readIfKey(path: string): Buffer | undefined {
   const isOurs =
     process.getuid === undefined || (stats.uid === process.getuid() && (stats.mode & 0o077) === 0);
   if (!stats.isFile() || !isOurs || stats.size !== 32)
-    throw new RunFolderError(`${path} is no key of this user: remove it`);
+    throw new RunFolderError(`${path} is not a key of this user: remove it`);
   return readFileSync(path);
 }
 

@@ -523,7 +523,7 @@ function uriOf(line: Buffer): string {
   return String(params?.uri);
 }
 
-/** A line that is no JSON says nothing; the gateway answers it. */
+/** A line that is not JSON says nothing; the gateway answers it. */
 function parse(line: Buffer): object {
   try {
     return (JSON.parse(line.toString("utf8")) ?? {}) as object;

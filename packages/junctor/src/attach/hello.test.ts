@@ -35,7 +35,7 @@ describe("a hello", () => {
     await expect(greeted).rejects.toMatchObject({ reason: "proof" });
   });
 
-  test("of a web page, or of anything else that is no hello, ends at the first byte", async () => {
+  test("of a web page, or of anything else that is not a hello, ends at the first byte", async () => {
     const [front, daemon] = duplexPair();
     const greeted = greetFront(daemon, { key, build: "1" });
     front.write("POST /mcp HTTP/1.1\r\n");

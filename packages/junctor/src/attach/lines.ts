@@ -89,7 +89,7 @@ const nothingScanned: Scanned = {
 
 /**
  * Finds the id and the method of a message without parsing the rest. It ends as soon as both, or an id and the start of a
- * result, are known. A line that is no object gives nothing: the gateway that reads it says what is wrong with it.
+ * result, are known. A line that is not an object gives nothing: the gateway that reads it says what is wrong with it.
  */
 export function scanMessage(line: Buffer): Scanned {
   let at = skipSpace(line, 0);

@@ -194,7 +194,7 @@ function isShort(value: unknown): value is readonly unknown[] {
   return Array.isArray(value) && value.length <= maxChoices;
 }
 
-/** Whether a value is an object that is no array. */
+/** Whether a value is an object that is not an array. */
 export function isRecord(value: unknown): value is { readonly [key: string]: unknown } {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -26,7 +26,7 @@ test("arguments, results and prompts are members of one interface, with their de
     prompts: [{ name: "review", arguments: [{ name: "code", required: true }, { name: "style" }] }],
   });
   expect(text)
-    .toBe(`/** What demo takes and gives. Junctor wrote this from its lists: do not edit it, write it anew. */
+    .toBe(`/** What demo takes and gives. Junctor wrote this from its lists: do not edit it, write it again. */
 export interface Server {
   tools: {
     "a-b": {

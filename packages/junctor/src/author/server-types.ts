@@ -34,7 +34,7 @@ export function printServerTypes({ name, tools, prompts }: ListedServer): string
   return [
     describe(
       {
-        description: `What ${name} takes and gives. Junctor wrote this from its lists: do not edit it, write it anew.`,
+        description: `What ${name} takes and gives. Junctor wrote this from its lists: do not edit it, write it again.`,
       },
       "",
     ),

@@ -26,7 +26,7 @@ test("each page a server wants visited becomes a question, without what names th
   });
 });
 
-test("the retry makes the request anew", () => {
+test("the retry makes the request again", () => {
   const visits = toPageQuestions(refused(pages), canVisit, "shop");
   const answers = { "visit-1": RawJson.fromValue({ action: "accept" }) };
   expect(unwrapState({ answers, state: visits?.state }, "shop")).toBeUndefined();
@@ -43,9 +43,9 @@ test.each(["decline", "cancel"])("a user who says %s is not asked again", (actio
 
 test.each<[string, unknown, ClientCapabilities]>([
   ["another error", new RpcError("rpc.internal", "x"), canVisit],
-  ["what is no error of a server", new Error("x"), canVisit],
+  ["what is not an error of a server", new Error("x"), canVisit],
   ["no pages", refused([]), canVisit],
-  ["pages that are no list", refused("x"), canVisit],
+  ["pages that are not a list", refused("x"), canVisit],
   ["pages that are nothing", refused([null, 7]), canVisit],
   ["a caller that cannot visit pages", refused(pages), { elicitation: { form: {} } }],
   ["a caller that can nothing", refused(pages), {}],

@@ -559,7 +559,7 @@ function without(wanted: JsonObject, declared: object): JsonObject {
 
 /**
  * A legacy server's refusal to act before the user has visited some pages, as questions to a modern caller. The server
- * has done nothing, so the retry makes the request anew.
+ * has done nothing, so the retry makes the request again.
  */
 export function toPageQuestions(
   error: unknown,
@@ -577,7 +577,7 @@ export function toPageQuestions(
 export function abandonedCall(server: string, why: string): UpstreamError {
   const text =
     `The call that waited for these answers is gone: ${why}. ${server} had begun to work on it, and whether it carried it ` +
-    "out is unknown. The call was not made again: make the request anew, without requestState, if it may be carried out twice.";
+    "out is unknown. The call was not made again: make the request again, without requestState, if it may be carried out twice.";
   return new UpstreamError("abandoned", text, { server, delivery: "outcome_unknown" });
 }
 
@@ -610,7 +610,7 @@ export function wrapState(outcome: InputRequired, server: string): InputRequired
 }
 
 /**
- * The state as its server gave it; undefined when the request is to be made anew. Throws when it is another server's, and
+ * The state as its server gave it; undefined when the request is to be made again. Throws when it is another server's, and
  * when the user does not want what the request needs.
  */
 export function unwrapState(round: Round, server: string): Round | undefined {
@@ -618,7 +618,7 @@ export function unwrapState(round: Round, server: string): Round | undefined {
   if (round.state !== undefined && via !== server)
     throw new RpcError("rpc.invalid_params", "Invalid params: requestState belongs to another server");
   if (!isAgain(state)) return { ...round, state };
-  // Made anew, it would be refused again, and the user asked again, without end.
+  // Made again, it would be refused again, and the user asked again, without end.
   if (Object.values(round.answers).some(isRefusal))
     throw new ToolError(
       `${server} does this only after the user has visited a page, and the user does not want to.`,
@@ -631,7 +631,7 @@ function isRefusal(answer: RawJson): boolean {
   return action === "decline" || action === "cancel";
 }
 
-/** The state of a request that is to be made anew, because the server refused it before it did anything. */
+/** The state of a request that is to be made again, because the server refused it before it did anything. */
 const again = { again: true } as const;
 
 /** A server's own state is a string. */

@@ -142,7 +142,7 @@ async function complain(error: unknown): Promise<number> {
 
 /** Runs the command that a command line names. Resolves with the exit code. */
 export function runProgram(args: readonly string[]): Promise<number> {
-  // A closed output is no reason to stop serving others.
+  // A closed output is not a reason to stop serving others.
   process.stderr.on("error", () => {});
   process.stdout.on("error", () => {});
   return main(args).catch(complain);

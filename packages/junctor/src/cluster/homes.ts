@@ -130,7 +130,7 @@ export class Homes implements Elsewhere {
     let way: Exclude<SessionPlace, Replica> | Pipe = "unknown";
     const isLost = (admission.piped?.hops ?? 0) >= maxHops;
     // A home that cannot be reached may have died since the last look at the store.
-    for (const look of isLost ? [] : (["find", "findAnew"] as const)) {
+    for (const look of isLost ? [] : (["find", "findAgain"] as const)) {
       try {
         const place = await this.#find(admission.http, local, look);
         way = typeof place === "string" ? place : await openPipe(place, admission, body, this.#options);
@@ -150,7 +150,7 @@ export class Homes implements Elsewhere {
   }
 
   /** Where a session lives now. Rejects when the store cannot be asked. */
-  async #find(http: HttpRequest, local: LocalService, look: "find" | "findAnew"): Promise<SessionPlace> {
+  async #find(http: HttpRequest, local: LocalService, look: "find" | "findAgain"): Promise<SessionPlace> {
     const { membership } = this.#options;
     const token = tokenOf(http) ?? "";
     const home = addressOf(token) ?? "";
@@ -160,7 +160,7 @@ export class Homes implements Elsewhere {
       return this.#adoptions.has(session) ? "here" : this.#adoptions.claim(session).catch(() => "here");
     const alive = await membership[look](home);
     if (alive !== undefined) return alive;
-    // A stream of 2024-11-05 ended with its replica. An id that was made up is no reason to take a lease.
+    // A stream of 2024-11-05 ended with its replica. An id that was made up is not a reason to take a lease.
     if (isSse(http)) return "here";
     return local.isGood() ? this.#adoptions.claim(session) : "ended";
   }
@@ -252,7 +252,7 @@ class Adoptions {
   async #adopt(session: string): Promise<SessionPlace> {
     if ((await this.#store.read(`gone:${session}`)) !== undefined) return "ended";
     const lease = await this.#membership.hold(`home:${session}`, () => this.#adopted.delete(session));
-    if (!("release" in lease)) return (await this.#membership.findAnew(lease.holder)) ?? "unknown";
+    if (!("release" in lease)) return (await this.#membership.findAgain(lease.holder)) ?? "unknown";
     this.#adopted.set(session, lease);
     const [oldest] = this.#adopted.keys();
     if (this.#adopted.size > maxAdopted && oldest !== undefined) this.release(oldest);
@@ -274,7 +274,7 @@ const passedHeaders = [
 /** Headers that are about one connection, or that the writer of the answer makes itself. */
 const ownHeaders = new Set(["connection", "content-length", "date", "keep-alive", "transfer-encoding"]);
 
-/** Most bytes of an answer that is no stream. */
+/** Most bytes of an answer that is not a stream. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 
 /** Most tries to resume a stream after a break, and most breaks without an event between them. The pause between two tries. */

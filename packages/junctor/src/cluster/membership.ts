@@ -137,11 +137,11 @@ export class Membership implements AsyncDisposable {
   async find(id: string): Promise<Replica | undefined> {
     if (id === this.id) return this.#self();
     const known = this.#others.get(id);
-    return known !== undefined || !/^[0-9a-f]{12}$/u.test(id) ? known : this.findAnew(id);
+    return known !== undefined || !/^[0-9a-f]{12}$/u.test(id) ? known : this.findAgain(id);
   }
 
   /** The same, as the store has it at this moment: for a replica that could not be reached. */
-  async findAnew(id: string): Promise<Replica | undefined> {
+  async findAgain(id: string): Promise<Replica | undefined> {
     await this.#renewals.next();
     const found = this.#others.get(id);
     const isComplete = this.#clock.now() - this.#backAt >= ttlMs && this.#store.isYoung?.(ttlMs) !== true;

@@ -61,7 +61,7 @@ export class ServerPlacement {
         const owned = new OwnedServer(membership, key, clock);
         const holder = await this.#untilStarted(() => owned.take(), options.signal);
         if (holder === undefined) return this.#start(owned, open, options);
-        const find = look === 1 ? "find" : "findAnew";
+        const find = look === 1 ? "find" : "findAgain";
         const owner = await this.#untilStarted(() => membership[find](holder), options.signal);
         if (owner !== undefined && holder !== membership.id)
           return this.openConnection(owner, server, options);
@@ -73,7 +73,7 @@ export class ServerPlacement {
 
   /** Opens a connection to a server of another replica. It speaks the newest revision, whatever the server itself speaks. */
   async openConnection(replica: Replica, server: string, options: ConnectOptions): Promise<Client> {
-    // `onOpen` counts starts of the server: a connection starts no process, and a broken connection is no fault of the server.
+    // `onOpen` counts starts of the server: a connection starts no process, and a broken connection is not a fault of the server.
     const { era: _, onOpen: _start, relays, ...others } = options;
     const signal = options.signal ?? new AbortController().signal;
     const stream = await this.#options.trunk

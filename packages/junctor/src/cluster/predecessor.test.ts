@@ -17,7 +17,7 @@ test("a replica that listens where another one did says that the other has ended
   // It is killed: its time stands still, and it gives nothing back.
   const killed = await join(here, createVirtualClock());
   const find = async (id: string): Promise<boolean> => {
-    const looking = other.findAnew(id);
+    const looking = other.findAgain(id);
     await clock.advance(250);
     return (await looking) !== undefined;
   };

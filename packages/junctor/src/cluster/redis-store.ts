@@ -372,7 +372,7 @@ interface RedisConnectionOptions {
 /** How long a first connection is tried, so that a gateway and its engine may be started together. */
 const firstMs = 10_000;
 
-/** One connection to an engine, which is opened anew whenever it is lost. */
+/** One connection to an engine, which is opened again whenever it is lost. */
 class RedisConnection implements AsyncDisposable {
   readonly #options: RedisConnectionOptions;
   readonly #closing = new AbortController();

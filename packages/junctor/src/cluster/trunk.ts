@@ -37,7 +37,7 @@ export interface TrunkConfig {
 interface TrunkWork {
   /** Serves a request of a client that another replica let in. */
   readonly pipe: (incoming: IncomingMessage, response: ServerResponse, from: PipedFrom) => void;
-  /** A server of this replica, for connections to it; undefined when there is none of that name. */
+  /** A server of this replica, for connections to it; undefined when there is not one of that name. */
   readonly serverNamed: (name: string) => Server | undefined;
 }
 

@@ -57,7 +57,7 @@ function scopeNames(written: string): Type<readonly string[]> {
 }
 
 function scopeName(written: string): Type<string> {
-  const problem = `is no name of a scope: write ${written}, without spaces and quotes`;
+  const problem = `is not a name of a scope: write ${written}, without spaces and quotes`;
   return fitting(written, /^[!#-[\]-~]+$/, problem);
 }
 
@@ -358,7 +358,7 @@ export const issuerRows = {
     }),
     ...asked,
     byDefault: "none",
-    doc: '`{ "clientId", "clientSecret", "url" }`: tokens that are no JWT are looked up there (RFC 7662); `url` comes from the metadata when left out',
+    doc: '`{ "clientId", "clientSecret", "url" }`: tokens that are not JWTs are looked up there (RFC 7662); `url` comes from the metadata when left out',
   }),
   login: row({
     type: object(loginRows, {
@@ -451,7 +451,7 @@ export const ruleRows = {
   ask: row({
     type: texts('"ask": ["*__delete_*"]'),
     ...atOnce,
-    doc: "globs on what a person must [agree to](../guides/a-person-says-yes.md), each call anew",
+    doc: "globs on what a person must [agree to](../guides/a-person-says-yes.md), each call again",
   }),
   of: row({
     type: choice("caller", "operator", "both"),

@@ -74,7 +74,8 @@ export function readSmallFile(path: string, limit: number = maxBytes, mayBePipe 
   try {
     const stats = fstatSync(descriptor);
     if (stats.isDirectory()) throw Object.assign(new Error("It is a folder."), { code: "EISDIR" });
-    if (!mayBePipe && !stats.isFile()) throw Object.assign(new Error("It is no file."), { code: "no file" });
+    if (!mayBePipe && !stats.isFile())
+      throw Object.assign(new Error("It is not a file."), { code: "no file" });
     if (stats.size > limit) throw new RangeError("The file is too large.");
     return new TextDecoder("utf-8", { fatal: true }).decode(readUpTo(descriptor, limit));
   } finally {
@@ -106,7 +107,7 @@ function explain(error: unknown, file: string): string {
 const explanations: { readonly [code: string]: string } = {
   ENOENT: "does not exist: create it, or name another file",
   ERR_ENCODING_INVALID_ENCODED_DATA: "is not UTF-8: save it in that encoding",
-  "no file": "is no file any more: restore it",
+  "no file": "is not a file any more: restore it",
   EISDIR: "is a folder: name the file in it",
   EACCES: "may not be read by this user: chmod u+r makes its owner a reader, or name another file",
   EPERM: "may not be read by this user: chmod u+r makes its owner a reader, or name another file",
@@ -134,7 +135,7 @@ export function watchConfig(file: string, onWritten: () => void, clock: Clock = 
     later();
   });
   watcher.on("error", () => {}); // The folder is gone; the config stays as it is, and the file is still polled.
-  // Symbolic links that are changed elsewhere, and folders that are made anew, tell no watcher.
+  // Symbolic links that are changed elsewhere, and folders that are made again, tell no watcher.
   const onStat: StatsListener = (now, before) => {
     if (now.mtimeMs !== before.mtimeMs || now.ino !== before.ino) later();
   };

@@ -12,9 +12,9 @@ export interface ServerConfig extends Omit<ServerSettings, "prefix" | "sandbox">
   readonly prefix: string | false;
   /** Undefined: its process may do all that this user may. */
   readonly sandbox: SandboxConfig | undefined;
-  /** Exact names of tools, from `enabledTools` and its like in the entry; undefined means all. */
+  /** Exact names of tools, from `enabledTools` and the like in the entry; undefined means all. */
   readonly onlyTools: readonly string[] | undefined;
-  /** Exact names of tools, from `disabledTools` and its like in the entry. */
+  /** Exact names of tools, from `disabledTools` and the like in the entry. */
   readonly withoutTools: readonly string[];
 }
 
@@ -24,7 +24,7 @@ export interface DisabledServer extends Pick<ServerConfig, "name" | "prefix" | "
   readonly reason: string;
 }
 
-/** A config, checked, with its variables filled in. Made by `parseConfig` and its like. */
+/** A config, checked, with its variables filled in. Made by `parseConfig` and the like. */
 export interface GatewayConfig extends GatewaySettings {
   /** In the order of the file. */
   readonly servers: readonly ServerConfig[];

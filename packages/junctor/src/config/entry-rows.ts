@@ -48,7 +48,7 @@ export type ServerLaunch =
     }
   | SourceLaunch;
 
-/** A server in our own process, made of something that is no server. */
+/** A server in our own process, made of something that is not a server. */
 export type SourceLaunch =
   | (Surroundings & { readonly kind: "commands"; readonly tools: readonly CommandTool[] })
   | {

@@ -179,7 +179,7 @@ const programs: { readonly [platform: string]: KeychainProgram | undefined } = {
   },
 };
 
-/** A keychain that asks the person to unlock it has so long. */
+/** A keychain that asks the person to unlock it has this long. */
 const patienceMs = 10_000;
 /** A config is read several times while a client is taken in; each secret is asked for once. */
 const rememberMs = 5000;

@@ -15,7 +15,7 @@ export interface Findings {
   warn(path: string, message: string): void;
   /** The text with its variables filled in; undefined when one cannot be, which has been reported then. */
   expand(text: string, path: string): string | undefined;
-  /** The same findings, but variables without a value are no issue: `onUnset` is called for each, once. */
+  /** The same findings, but variables without a value are not issues: `onUnset` is called for each, once. */
   withUnset(onUnset: (fault: Unset) => void): Findings;
   /** The same findings; what they note as a secret of ordinary words is one of this server alone. */
   ofServer(name: string): Findings;

@@ -497,7 +497,7 @@ function findNameProblem(value: string): string | undefined {
   const near = nearest(value, redactions);
   const hint =
     near === undefined ? `write a regular expression such as ${redactExample}` : `did you mean "${near}"?`;
-  return `is none of ${redactions.join(", ")}: ${hint}`;
+  return `is not one of ${redactions.join(", ")}: ${hint}`;
 }
 
 function findPatternProblem(value: string): string | undefined {
@@ -530,7 +530,7 @@ export const daemonRows = {
     type: ms(15 * 60_000),
     usual: 15 * 60_000,
     ...atStart,
-    doc: "the [daemon](daemon.md) of `junctor attach` ends after so long without a client",
+    doc: "the [daemon](daemon.md) of `junctor attach` ends after this long without a client",
   }),
 };
 
@@ -702,7 +702,7 @@ export const gatewayRows = {
   redact: row({
     type: list(redaction, `"redact": [${redactExample}]`),
     usual: [],
-    // A regular expression can be made to take for ever.
+    // A regular expression can be made to take forever.
     consent: (next: readonly string[], agreed: readonly string[]) => [
       ...next.filter((kind) => agreed.includes(kind) || !kind.startsWith("/")),
       ...agreed.filter((kind) => !next.includes(kind)),

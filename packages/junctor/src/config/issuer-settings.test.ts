@@ -55,7 +55,7 @@ test.each([
   [ofCorp({ algorithms: ["HS256"] }), /^junctor\.issuers\.corp\.algorithms\[0\]: must be one of "RS256", /],
   [
     ofCorp({ scopes: ["a b"] }),
-    'junctor.issuers.corp.scopes[0]: is no name of a scope: write "scopes": ["mcp:use"], without spaces and quotes',
+    'junctor.issuers.corp.scopes[0]: is not a name of a scope: write "scopes": ["mcp:use"], without spaces and quotes',
   ],
   [
     ofCorp({ introspection: { clientId: "gate" } }),

@@ -417,7 +417,7 @@ test("what is odd and not wrong is a warning", () => {
   ]);
 });
 
-test("settings of a server that is switched off are no mistake", () => {
+test("settings of a server that is switched off are not a mistake", () => {
   const off = { ...a, disabled: true };
   expect(fromValue({ mcpServers: { off }, junctor: { servers: { off: {} } } }).servers).toEqual([]);
 });

@@ -269,7 +269,7 @@ const extensions = converted(
     const problemOf = (id: string): string | undefined => {
       if (ofGateway.has(id)) return "is an extension that the gateway speaks itself: leave it out";
       if (id !== "" && id.length <= maxIdLength) return undefined;
-      return `is no id of an extension: write 1 to ${maxIdLength} characters, such as com.example/maps`;
+      return `is not an id of an extension: write 1 to ${maxIdLength} characters, such as com.example/maps`;
     };
     const fit = Object.entries(byId).filter(([id]) => {
       const problem = problemOf(id);

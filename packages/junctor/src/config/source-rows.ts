@@ -73,7 +73,7 @@ export const commandRows = {
     type: list(number({ min: 0, max: 255, example: 1 }), '"exitCodes": [0, 1]'),
     usual: [0],
     ...restarts,
-    doc: "the exit codes that are no failure, such as 1 of `grep`",
+    doc: "the exit codes that are not failures, such as 1 of `grep`",
   }),
   readOnly: row({
     type: flag,
@@ -290,7 +290,7 @@ function check(tool: Of<typeof commandRows>, given: ConfigObject): Of<typeof com
   return tool;
 }
 
-/** Whether a word is the program of an interpreter: what follows `-c` or its like. */
+/** Whether a word is the program of an interpreter: what follows `-c` or the like. */
 function isCode(words: readonly string[], place: number): boolean {
   const [program = ""] = words;
   return interpreters.test(program) && codeFlags.test(words[place - 1] ?? "");

@@ -17,12 +17,12 @@ import { dirname, join } from "node:path";
 
 type Environment = { readonly [name: string]: string | undefined };
 
-/** The folder for files that can be made again, such as remembered lists: `$XDG_CACHE_HOME/junctor` or its like. */
+/** The folder for files that can be made again, such as remembered lists: `$XDG_CACHE_HOME/junctor` or the like. */
 export function cacheFolder(env: Environment = process.env): string {
   return userFolder(env, "XDG_CACHE_HOME", [".cache"], ["Library", "Caches"]);
 }
 
-/** The folder for files that must be kept, such as the secret of sessions: `$XDG_STATE_HOME/junctor` or its like. */
+/** The folder for files that must be kept, such as the secret of sessions: `$XDG_STATE_HOME/junctor` or the like. */
 export function stateFolder(env: Environment = process.env): string {
   return userFolder(env, "XDG_STATE_HOME", [".local", "state"], ["Library", "Application Support"]);
 }
@@ -92,7 +92,7 @@ export function createPrivateFile(path: string, text: string): boolean {
 
 /**
  * The text of a private file; undefined when there is none. On POSIX systems a file that belongs to another user, or that
- * others may write, counts as none: its content would be theirs. A file over `maxBytes` counts as none too.
+ * others may write, counts as missing: its content would be theirs. So does a file over `maxBytes`.
  */
 export function readPrivateFile(path: string, maxBytes: number): string | undefined {
   let descriptor: number;

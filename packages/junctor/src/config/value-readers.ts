@@ -20,7 +20,7 @@ export interface ConfigObject {
   get(key: string): ConfigValue;
 }
 
-/** The value as an object. Anything else is no object here, arrays included. */
+/** The value as an object. Anything else is not an object here, arrays included. */
 export function toObject({ value, path, findings }: ConfigValue): ConfigObject | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   const fields = value as JsonObject;

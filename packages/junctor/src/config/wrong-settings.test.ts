@@ -108,7 +108,7 @@ describe("the junctor section", () => {
     [section('{ "separator": 1 }'), 'junctor.separator: must be a string, not a number: write "__"'],
     [
       section('{ "redact": ["emial"] }'),
-      'junctor.redact[0]: is none of email, credit-card, aws-key, github-token, jwt, private-key, bearer, openai-key: did you mean "email"?',
+      'junctor.redact[0]: is not one of email, credit-card, aws-key, github-token, jwt, private-key, bearer, openai-key: did you mean "email"?',
     ],
     [
       section('{ "allow": [] }'),
@@ -213,7 +213,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "redact": ["sk-.*+"] }'),
-      'junctor.redact[0]: is none of email, credit-card, aws-key, github-token, jwt, private-key, bearer, openai-key: write a regular expression such as "/sk-[a-z0-9]+/i"',
+      'junctor.redact[0]: is not one of email, credit-card, aws-key, github-token, jwt, private-key, bearer, openai-key: write a regular expression such as "/sk-[a-z0-9]+/i"',
     ],
     [
       section('{ "http": { "port": 70000 } }'),
@@ -281,7 +281,7 @@ describe("the junctor section", () => {
 });
 
 describe("a server's settings", () => {
-  test("an audit that is no object, or records something else", () => {
+  test("an audit that is not an object, or records something else", () => {
     const complain = (audit: string): string =>
       complaintOf(
         `{ "mcpServers": { "x": { "command": "a" } }, "junctor": { "servers": { "x": { "audit": ${audit} } } } }`,

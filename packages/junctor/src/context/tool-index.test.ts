@@ -178,7 +178,7 @@ describe("names in a query", () => {
     ["the rows of sendMail", "c__sendMail"],
     ["query", "a__query"],
     ["rows by `query`", "a__query"],
-    // A plain word is no name where there are others.
+    // A plain word is not a name where there are others.
     ["query rows with a filter", "b__rows"],
   ])("%s", async (query, name) => {
     const index = await indexed(tools);

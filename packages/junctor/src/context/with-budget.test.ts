@@ -91,7 +91,7 @@ describe("a longer result", () => {
     expect(await find("nothing of that kind")).toContain("no line matches");
   });
 
-  test("is not held by a pattern that takes for ever", async () => {
+  test("is not held by a pattern that takes forever", async () => {
     const provider = capped({ content: [text(`${"a".repeat(1900)}!\n${long}`)] });
     const id = idIn(await call(provider));
     await expect(call(provider, "read_result", { id, match: "/^(a+)+$/" })).rejects.toThrow("took too long");
@@ -136,7 +136,7 @@ describe("a longer result", () => {
     expect(textOf({ content })).toMatch(/\[\d+ more blocks of the result are left out\.\]$/);
   });
 
-  test("with blocks that are no blocks is cut as well", async () => {
+  test("with blocks that are not blocks is cut as well", async () => {
     const odd = [
       { type: "resource", resource: { uri: "a://b", blob: 5 } },
       { type: "resource", resource: { uri: "a://b", blob: {}, mimeType: 7 } },

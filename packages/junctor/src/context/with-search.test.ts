@@ -241,7 +241,7 @@ test("a tool that is added is found, and one that is removed is not", async () =
   expect(await call(provider, "search_tools", { query: "weather" })).toContain("github__weather");
 });
 
-test("servers that come and go are no news where nothing is pinned", () => {
+test("servers that come and go are not news where nothing is pinned", () => {
   const listeners: ((change: Change) => void)[] = [];
   const inner = toProvider([], () => ({ kind: "working" }), {
     onChange: (listener) => (listeners.push(listener), () => {}),

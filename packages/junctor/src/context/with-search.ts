@@ -211,7 +211,7 @@ class SearchedTools {
       throw refused(`${name} is not known to only read. Call it by ${searchToolNames.call}.`);
   }
 
-  /** What a tool takes now; undefined where there is none of that name. */
+  /** What a tool takes now; undefined where there is not one of that name. */
   async #signature(name: string, context: CallContext): Promise<string | undefined> {
     const tool = (await this.#list(context)).get(name);
     return tool && `${name}(${parametersOf(tool, maxSignature)})`;

@@ -15,7 +15,7 @@ export interface FileStore extends CredentialStore {
   readonly hasOwnKey: boolean;
 }
 
-/** Longer records are none of ours. */
+/** Longer records are not ours. */
 const maxBytes = 256 * 1024;
 const keyBytes = 32;
 

@@ -100,7 +100,7 @@ function namedHosts({ issuer }: OAuthConfig): readonly string[] {
 const limitMs = 30_000;
 
 /**
- * Renews credentials in processes of their own: `command` gets a `Renewal` as JSON on its standard input. They are no part of our process
+ * Renews credentials in processes of their own: `command` gets a `Renewal` as JSON on its standard input. They are not part of our process
  * group, so they end their work when this process is killed in the middle.
  */
 export function renewByProcess(

@@ -316,7 +316,7 @@ function knockAfterEnd(socket: Socket): () => void {
   return () => clearInterval(timer);
 }
 
-/** Tells the fronts that this daemon ends, and waits until they are gone, but not for ever. */
+/** Tells the fronts that this daemon ends, and waits until they are gone, but not forever. */
 async function untilLeft(fronts: Map<Socket, unknown>, word: string, clock: Clock): Promise<void> {
   for (const socket of fronts.keys()) socket.write(`{"junctor":"${word}"}\n`);
   const until = clock.now() + drainMs;

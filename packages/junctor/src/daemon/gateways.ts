@@ -64,7 +64,7 @@ export class DaemonGateways implements AsyncDisposable {
     return known.flatMap((each) => (each.status === "fulfilled" ? [each.value.shared] : []));
   }
 
-  /** Starts a server anew in every gateway that has it. Resolves when it is up or has failed once in each of them. */
+  /** Restarts a server in every gateway that has it. Resolves when it is up or has failed once in each of them. */
   async restart(
     name: string,
   ): Promise<{ readonly servers: readonly ServerStatus[]; readonly names: readonly string[] }> {

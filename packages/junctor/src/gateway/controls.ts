@@ -40,7 +40,7 @@ export interface GatewayControls {
   server(name: string): ServerFacts | undefined;
   /** Whether arguments and results of a server are kept in memory. Asked for each call. */
   isRecorded(server: string): boolean;
-  /** Starts a server anew; resolves when it is up or has failed once, with false if there is no such server. */
+  /** Restarts a server; resolves when it is up or has failed once, with false if there is no such server. */
   restart(server: string): Promise<boolean>;
   /** The same for ending a server, which stays ended until it is restarted. */
   stop(server: string): Promise<boolean>;

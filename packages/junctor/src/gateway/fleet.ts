@@ -49,7 +49,7 @@ export class Fleet implements AsyncDisposable {
   #servers: readonly GatewayServer[] = [];
   #named: ReadonlyMap<string, GatewayServer> = new Map();
   #variety: ListVariety = { owners: "none", hasVariants: false, opened: [] };
-  /** Those of an earlier config whose calls are let finish. */
+  /** Those of an earlier config whose calls may finish. */
   readonly #retiring = new Map<Upstream, Promise<void>>();
   readonly factory: UpstreamFactory;
   readonly #report: ReturnType<typeof createReport>;
@@ -85,10 +85,10 @@ export class Fleet implements AsyncDisposable {
   }
 
   /**
-   * Replaces the servers: those that are new or changed are started, those that are gone are let finish their
+   * Replaces the servers: those that are new or changed are started, those that are gone may finish their
    * calls, the others are not touched. Lists wait up to `firstListMs` for those that were started and of which nothing is
    * known. Resolves when each of them is listed or has failed, at the latest after that time. `renewed` is the name of one that
-   * is started anew though its config is the same.
+   * is restarted though its config is the same.
    */
   async setServers(
     configured: readonly ServerConfig[],
@@ -145,7 +145,7 @@ export class Fleet implements AsyncDisposable {
     }
     const eager = added.filter(({ config }) => config.start === "eager" || config.name === renewed);
     const isAwaited = (upstream: Upstream): boolean => upstream.isAwaited || upstream.name === renewed;
-    // Nobody waits for one that was waited for in vain before. It comes first, so that its tools are missing no longer than need be.
+    // Nobody waits for one that was waited for without success before. It comes first, so that its tools are missing no longer than need be.
     const unawaited = eager.filter((upstream) => !isAwaited(upstream));
     const awaited = eager.filter(isAwaited);
     // With every list remembered, the first list waits for no server. Those that start should not slow it down either.

@@ -121,7 +121,7 @@ describe("one that comes up and does not last", () => {
   });
 });
 
-test("one that is stopped, or rests, begins anew", () => {
+test("one that is stopped, or rests, begins again", () => {
   const { told, down, hear } = listen();
   down();
   hear({ kind: "idle" });

@@ -89,7 +89,8 @@ const ofAddressInCodex = "url http_headers env_http_headers bearer_token_env_var
 /** Takes a server of a client over into our config, and names the settings that only the client knows. */
 export function toOurEntry(client: ClientProgram, value: unknown): Imported {
   const stays = (why: string): Imported => ({ kind: "stays", why });
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return stays("it is no object");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    return stays("it is not an object");
   const given = value as ClientEntry;
   if (/\$\{(?:input|prompt|secrets?):/.test(JSON.stringify(given)))
     return stays("the client asks for a value of it");

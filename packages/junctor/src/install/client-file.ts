@@ -38,7 +38,7 @@ export function readClientFile(file: string): TextFile {
   }
   const path = realpathSync(file);
   const stats = statSync(path);
-  if (!stats.isFile()) throw new SpliceError(file, "is no file");
+  if (!stats.isFile()) throw new SpliceError(file, "is not a file");
   if (stats.size > maxBytes) throw new SpliceError(file, "is larger than 32 MiB");
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(path));

@@ -34,7 +34,7 @@ export function parseJson(file: string, text: string): JsonNode | undefined {
   }
 }
 
-/** The members of a section; none when there is no such section. Throws a `SpliceError` when it is no object. */
+/** The members of a section; none when there is no such section. Throws a `SpliceError` when it is not an object. */
 export function readJsonSection(file: string, text: string, section: string): JsonObject {
   const node = parseJson(file, text);
   if (node === undefined) return {};

@@ -6,7 +6,7 @@ import { parseOrNone, type SectionEdit, SpliceError } from "./json-splice.ts";
 export function parseYaml(file: string, text: string): JsonObject {
   const document = parseDocument(text, { uniqueKeys: true });
   const [error] = document.errors;
-  if (error !== undefined) throw new SpliceError(file, error.message.split("\n")[0] ?? "it is no YAML");
+  if (error !== undefined) throw new SpliceError(file, error.message.split("\n")[0] ?? "it is not YAML");
   const value = toValue(file, document) ?? {};
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new SpliceError(file, "is not a mapping");

@@ -105,7 +105,7 @@ function parseLock(text: string): LockState {
 function damaged(what: string): LockState {
   return {
     kind: "damaged",
-    message: `${what}: restore it, or approve everything anew with ${junctor("trust")}`,
+    message: `${what}: restore it, or approve everything again with ${junctor("trust")}`,
   };
 }
 
@@ -126,7 +126,7 @@ function toServers(lock: Lock): unknown {
   return Object.fromEntries(filled.map(([server, members]) => [server, Object.fromEntries(members)]));
 }
 
-/** The lock that the member `servers` describes; undefined when it is none. */
+/** The lock that the member `servers` describes; undefined when it is not one. */
 function toLock(servers: JsonObject): Lock | undefined {
   const lock = new Map<string, Approved>();
   for (const [server, parts] of Object.entries(servers)) {

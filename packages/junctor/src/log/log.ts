@@ -10,7 +10,7 @@ export interface GatewayLog {
   info(facts: object, text: string): void;
   warn(facts: object, text: string): void;
   error(facts: object, text: string): void;
-  /** Whether lines of a level are written at all. Where it is missing, all are; else nothing is made ready in vain. */
+  /** Whether lines of a level are written at all. Where it is missing, all are; else nothing is formatted for nothing. */
   isLevelEnabled?(level: GatewayLogLevel): boolean;
 }
 
@@ -152,7 +152,7 @@ export function createStderrLog(
 export interface Words {
   /** The end of what it wrote to its standard error stream. */
   readonly said: string;
-  /** The first line on its standard output that is no message; empty when there was none. */
+  /** The first line on its standard output that is not a message; empty when there was none. */
   readonly stray: string;
   /** A number that grows while the process shows signs of progress: text on its standard error stream, or processor time. */
   readonly progress?: number;

@@ -47,7 +47,7 @@ test("text split at every byte is the text that was written", () => {
   expect(lines()).toEqual(expected);
 });
 
-test("bytes that are no text do no harm", () => {
+test("bytes that are not text do no harm", () => {
   const { write, lines } = make();
   write(Uint8Array.of(0xff, 0xfe, 0x0a, 0x41, 0x0a));
   expect(lines()).toEqual(["\uFFFD\uFFFD", "A"]);

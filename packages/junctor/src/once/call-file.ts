@@ -9,7 +9,7 @@ interface CallFileOptions {
   readonly path: string;
   /** How long ends are kept. */
   readonly keepMs: number;
-  /** The file is written anew when it is larger than twice this. */
+  /** The file is written again when it is larger than twice this. */
   readonly maxBytes: number;
   readonly clock?: Clock;
   readonly onWarning: (text: string, error?: unknown) => void;

@@ -107,7 +107,7 @@ export function shareCalls(options: SharedCallsOptions): CallLedger & Disposable
       const news = createDeferred<void>();
       waiting.set(id, news.resolve);
       try {
-        const isGone = (await membership.findAnew(at)) === undefined;
+        const isGone = (await membership.findAgain(at)) === undefined;
         const end = await readEnd(id);
         if (end !== undefined) return end;
         if (isGone) return { kind: "unknown" };

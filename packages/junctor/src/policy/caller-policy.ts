@@ -174,7 +174,7 @@ function findNamedOwner(config: GatewayConfig, tool: string): Owner | undefined 
   return named === undefined ? undefined : { server: named.name };
 }
 
-/** The callers that must come in anew after an edit of the config; undefined for those without a name. */
+/** The callers that must come in again after an edit of the config; undefined for those without a name. */
 export function findRevoked(before: CallerPolicy, after: CallerPolicy): readonly (string | undefined)[] {
   const bound = after.config.keys
     .map(({ name }) => name)

@@ -44,12 +44,12 @@ function compile(text: string, environment: Environment): ReturnType<CompileCond
   const run = environment.parse(text);
   const found: AstFacts = { members: new Set(), calls: new Set(), isAboutCaller: false, isNested: false };
   look(run.ast, found, 0);
-  // A regular expression of JavaScript can be made to take for ever by the name of a group.
+  // A regular expression of JavaScript can be made to take forever by the name of a group.
   if (found.calls.has("matches"))
     return {
-      problem: "uses matches(), which can take for ever: use ==, in, startsWith(), endsWith() or contains()",
+      problem: "uses matches(), which can take forever: use ==, in, startsWith(), endsWith() or contains()",
     };
-  if (found.isNested) return { problem: "has a loop in a loop, which can take for ever: write it with one" };
+  if (found.isNested) return { problem: "has a loop in a loop, which can take forever: write it with one" };
   return {
     isAboutCaller: found.isAboutCaller,
     members: [...found.members],

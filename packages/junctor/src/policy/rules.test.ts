@@ -154,11 +154,11 @@ describe("a condition is refused", () => {
     ["tool.name == 'x'", /^is wrong: /],
     [
       "caller.name.matches('(a+)+$')",
-      "uses matches(), which can take for ever: use ==, in, startsWith(), endsWith() or contains()",
+      "uses matches(), which can take forever: use ==, in, startsWith(), endsWith() or contains()",
     ],
     [
       "caller.groups.all(a, caller.groups.exists(b, a == b))",
-      "has a loop in a loop, which can take for ever: write it with one",
+      "has a loop in a loop, which can take forever: write it with one",
     ],
   ])("%s", async (when, message) => {
     const compiled = compile([{ deny: ["a"] }, { deny: ["*"], when }]);
@@ -186,7 +186,7 @@ describe("the section", () => {
     [[{ allow: [] }], /^rules\[0\]\.allow: is empty: /],
     [[{ alow: ["a"] }], /^rules\[0\]\.alow: is not known here: did you mean allow\?/],
     [[{ scope: "s" }], /^rules\[0\]: says not what the scope is for: /],
-    [[{ scope: "a b", tools: ["*"] }], /^rules\[0\]\.scope: is no name of a scope: /],
+    [[{ scope: "a b", tools: ["*"] }], /^rules\[0\]\.scope: is not a name of a scope: /],
     [
       [{ deny: ["a"], tools: ["b"] }],
       /^rules\[0\]\.tools: does not belong here: write the globs into "deny"/,

@@ -79,7 +79,7 @@ function createRules(
 ): CallerRules {
   const here = all.filter(({ profiles }) => profiles?.includes(mount ?? "") !== false);
   const mounts = new Map<string, CallerRules>();
-  // An `allow` for one profile is none for the others.
+  // An `allow` for one profile does not count at the others.
   const hasAllow = all.some(({ kind }) => kind === "allow");
   /** By caller: conditions are asked once a token. */
   const applying = new WeakMap<Caller, readonly CompiledRule[]>();

@@ -201,7 +201,7 @@ function covers(glob: string, narrower: string): boolean {
   return glob === narrower || (!glob.includes("?") && createGlob(glob)(narrower));
 }
 
-/** Most findings that are remembered; a config that is edited for ever must not fill our memory. */
+/** Most findings that are remembered; a config that is edited forever must not fill our memory. */
 const maxLogged = 1000;
 
 /** Tells the log, once each, which rules of the config match nothing. */

@@ -37,7 +37,7 @@ export class LocalServers implements Disposable {
     return Object.hasOwn(this.#options.providers, name);
   }
 
-  /** The server of a provider, made anew when its config says something else; undefined for an unknown name. */
+  /** The server of a provider, made again when its config says something else; undefined for an unknown name. */
   get(config: ServerConfig): GatewayServer | undefined {
     const { name } = config;
     const { log, catalog } = this.#options;

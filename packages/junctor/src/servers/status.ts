@@ -41,7 +41,7 @@ export interface ServerStatus {
   readonly code?: FailureCode | "starting" | "not_listed";
   /** The end of what its process wrote to its standard error stream, when it failed, is still starting, or has not listed its tools. */
   readonly said?: string;
-  /** The first line that its process wrote to its standard output and that is no MCP message. */
+  /** The first line that its process wrote to its standard output and that is not an MCP message. */
   readonly stray?: string;
 }
 

@@ -11,7 +11,7 @@ export interface TraceContext {
   readonly isSampled: boolean;
 }
 
-/** Reads a `traceparent`; undefined for text that is none. Versions to come may add parts at the end. */
+/** Reads a `traceparent`; undefined for text that is not one. Versions to come may add parts at the end. */
 export function parseTraceparent(text: unknown): TraceContext | undefined {
   if (typeof text !== "string" || text.length < 55 || text.length > maxLength) return undefined;
   const parts = traceparent.exec(text);

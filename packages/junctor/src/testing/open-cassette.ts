@@ -3,7 +3,7 @@ import { readCassette, replayProvider } from "../author/index.ts";
 
 /**
  * A provider that answers as a server did when `junctor record`, or the option `record` of `connectForTest`, wrote the file. Throws a
- * `TypeError` that names the line for a file that is no cassette.
+ * `TypeError` that names the line for a file that is not a cassette.
  *
  * @example
  * await using app = await connectForTest(openCassette("weather.jsonl"));

@@ -298,7 +298,7 @@ describe("refused with 401 is a token", () => {
     });
   });
 
-  test("that is no token at all", async () => {
+  test("that is not a token at all", async () => {
     for (const token of ["abc", "a.b.c", "..", `${"a".repeat(9000)}.b.c`])
       expect(await stage.send(token)).toMatchObject({ refused: 401 });
   });
@@ -462,7 +462,7 @@ describe("keys of an issuer", () => {
     expect(await send(await issuer.sign({ sub: "later" }))).toMatchObject({ refused: 401 });
   });
 
-  test("that cannot be had at all are no reason to let a caller in", async () => {
+  test("that cannot be had at all are not a reason to let a caller in", async () => {
     const { issuer, send } = await createStage();
     issuer.isDown = true;
     expect(await send(await issuer.sign())).toMatchObject({ refused: 503 });

@@ -28,7 +28,7 @@ const optionKeys: KeysOf<AcceptTokensOptions> = keys(
 
 /**
  * Makes an endpoint an OAuth resource server: callers come in with access tokens of the issuers, others are told where to get
- * one. For the options `authenticate` and `publicUrl` of `listenHttp` and its like. A tool finds its caller in `context.identity`.
+ * one. For the options `authenticate` and `publicUrl` of `listenHttp` and the like. A tool finds its caller in `context.identity`.
  *
  * @example
  * const publicUrl = "https://mcp.example.com/mcp";

@@ -137,7 +137,7 @@ describe("disposing", () => {
     expect(made.alive).toBe(0);
   });
 
-  test("a client that cannot be closed properly is no reason to fail", async () => {
+  test("a client that cannot be closed properly is not a reason to fail", async () => {
     const made = createMadeConnection();
     made.connection.start();
     await turn();

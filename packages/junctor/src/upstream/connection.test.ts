@@ -241,7 +241,7 @@ describe("when it is lost", () => {
     await made.connection[Symbol.asyncDispose]();
   });
 
-  test("a timer that is a little early is no reason not to start", async () => {
+  test("a timer that is a little early is not a reason not to start", async () => {
     const clock = createVirtualClock(1_000_000);
     const early = {
       ...clock,

@@ -221,7 +221,7 @@ export class Connection implements AsyncDisposable {
       if (wasEnded && !this.#isStopped && this.#health.kind !== "idle") this.#become({ kind: "idle" });
       const isNeeded = this.#needing > 0 || (this.#options.keepsAlive && !wasEnded);
       if (isNeeded && !this.#isStopped) continue;
-      // In the same moment as it was decided: a call that needs it from here on starts it anew.
+      // In the same moment as it was decided: a call that needs it from here on restarts it.
       this.#running = undefined;
       return;
     }

@@ -26,7 +26,7 @@ test.each([
   ],
   [
     new ConnectError("secret", "it exited with code 2", { kind: "exited", stray: "Usage: secret" }),
-    "it exited with code 2; it wrote text that is no MCP message to its standard output",
+    "it exited with code 2; it wrote text that is not an MCP message to its standard output",
   ],
   [
     new ClosedError("not_sent", "secret", { cause: system("ERR_SSL_WRONG_VERSION_NUMBER") }),

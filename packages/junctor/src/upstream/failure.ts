@@ -95,7 +95,7 @@ function describe(cause: unknown): string {
   return text.split("\n", 1)[0] ?? text;
 }
 
-const strayReason = "it wrote text that is no MCP message to its standard output";
+const strayReason = "it wrote text that is not an MCP message to its standard output";
 
 /** The message of such an error names the address. */
 function notMcp(cause: unknown): string {

@@ -138,7 +138,7 @@ export class ListCache {
   #health: Health = { kind: "idle" };
   /** When the server was last started from rest; undefined while it is at rest. */
   #startedAt: number | undefined;
-  /** Settles when the server fails; made anew each time it is up. */
+  /** Settles when the server fails; made each time it is up. */
   #failure = createDeferred<void>();
   /** Until when {@link untilOwn} waits. */
   #ownUntil: number | undefined;
@@ -218,7 +218,7 @@ export class ListCache {
     );
   }
 
-  /** Lists everything again, in the background, if one of the lists was not asked for so long, or as long as the server said that they keep. */
+  /** Lists everything again, in the background, if one of the lists was not asked for this long, or as long as the server said that they keep. */
   refreshAfter(ms: number): void {
     const staleMs = Math.max(ms, this.#listed.hints.ttlMs);
     const oldest = Math.min(...listParts.map((part) => this.#lastAskedAt(part)));
@@ -248,7 +248,7 @@ export class ListCache {
     const { clock } = this.#options;
     const now = clock.now();
     const { kind } = this.#health;
-    // One that is up and does not list is waited for once, and not by each call anew.
+    // One that is up and does not list is waited for once, and not by each call.
     const since = this.#health.kind === "up" ? this.#health.since : now;
     const leftMs = since + startTimeoutMs - now;
     const isComing =

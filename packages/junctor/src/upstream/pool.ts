@@ -310,7 +310,7 @@ interface OwnConnectionsOptions extends Pick<PoolOptions, "config" | "configNow"
 
 /** Most connections over HTTP besides that for everyone: each is a few kilobytes here and a session there. */
 const maxHttpConnections = 256;
-/** Lines that were not used for so long, and that no session needs, are closed. */
+/** Lines that were not used for this long, and that no session needs, are closed. */
 const idleMs = 5 * 60_000;
 
 /** The connections to one server besides that for everyone. At their limit one that is idle makes room for a new one. */
@@ -507,13 +507,13 @@ type Listener = (notice: Notice) => void;
 /** A resource that is watched. */
 interface Watched {
   readonly listeners: Set<Listener>;
-  /** The server was started anew and did not agree again. */
+  /** The server was restarted and did not agree again. */
   isRefused: boolean;
   /** Resolves with the function that ends the watch on the server; rejects when the server refused. */
   stop: Promise<() => void>;
 }
 
-/** The resources that are watched on one connection: asked for once, however many watch, and again when it was started anew. */
+/** The resources that are watched on one connection: asked for once, however many watch, and again when it was restarted. */
 export class Watches {
   readonly #watched = new Map<string, Watched>();
 
@@ -541,7 +541,7 @@ export class Watches {
     return stop;
   }
 
-  /** The server is another: everything is asked for anew, and everything may have changed. */
+  /** The server is another: everything is asked for again, and everything may have changed. */
   renew(client: Client): void {
     for (const [uri, entry] of this.#watched) {
       this.#ask(uri, entry, client);

@@ -58,7 +58,7 @@ export interface StartsOptions {
    * any connection while started processes stay up.
    */
   readonly common?: StartGate | undefined;
-  /** How long after a failure it is tried again at a caller's wish, however long the back-off is; for servers that are no process. */
+  /** How long after a failure it is tried again at a caller's wish, however long the back-off is; for servers that are not processes. */
   readonly hurryMs?: number | undefined;
   /** Whether it is started again by itself when it was lost; else when it is needed next. */
   readonly keepsAlive: boolean;

@@ -51,7 +51,7 @@ interface UpstreamOptions {
   readonly slots?: StartSlots | undefined;
   /** The lists of an earlier run, if they are known. */
   readonly remembered?: Listed | undefined;
-  /** Whether lists wait for its first lists. False for one that was waited for in vain in an earlier run; true. */
+  /** Whether lists wait for its first lists. False for one that was waited for without success in an earlier run; true. */
   readonly isAwaited?: boolean;
   /** Called when it asks a caller something for the first time. */
   readonly onAsked?: () => void;

@@ -48,7 +48,7 @@ test("however many watch, the server is asked once, and told when the last is go
   expect(watches.size).toBe(0);
 });
 
-test("a server that refuses is nobody's watch, and is asked anew by the next", async () => {
+test("a server that refuses is nobody's watch, and is asked again by the next", async () => {
   let refuses = ["x:1"];
   const { client, events } = createServer(() => refuses);
   const watches = new Watches();
@@ -66,7 +66,7 @@ test("a server without resources that can be watched says that there is none", a
   expect(watches.size).toBe(0);
 });
 
-test("one that was started anew is asked for everything, and all may have changed", async () => {
+test("one that was restarted is asked for everything, and all may have changed", async () => {
   const missed: string[] = [];
   const watches = new Watches();
   const hear = (notice: Notice): void => void missed.push(notice.kind === "updated" ? notice.uri : "");
@@ -83,7 +83,7 @@ test("one that was started anew is asked for everything, and all may have change
   expect(before.events).not.toContain("stop x:1");
 });
 
-test("one that no longer has a resource when it was started anew is asked again by the next who watches", async () => {
+test("one that no longer has a resource when it was restarted is asked again by the next who watches", async () => {
   let refuses = ["x:1"];
   const watches = new Watches();
   const stop = await watches.add("x:1", createServer().client);

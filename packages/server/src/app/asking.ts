@@ -197,7 +197,7 @@ class AskingRound {
   }
 }
 
-/** The answer, which throws for a field that it does not have: a misspelt one would be undefined, which is no consent and no refusal. */
+/** The answer, which throws for a field that it does not have: a misspelt one would be undefined, which is neither consent nor refusal. */
 function refuseUnknown(answer: unknown, names: readonly string[], message: string): unknown {
   if (typeof answer !== "object" || answer === null) return answer;
   return new Proxy(answer, {

@@ -11,7 +11,7 @@ export type Handler = (subject: never, context: never) => unknown;
 export type RoundContext = CallContext &
   Pick<ToolContext, "answers" | "state"> & { readonly status?: (text: string) => Promise<void> };
 
-/** The handler of an app as one of a registry. What is no function is left as it is: the registry says what is wrong with it. */
+/** The handler of an app as one of a registry. What is not a function is left as it is: the registry says what is wrong with it. */
 export function toHandler(handler: Handler): (subject: unknown, context: RoundContext) => unknown {
   if (typeof handler !== "function") return handler;
   return (subject, context) =>
@@ -47,7 +47,7 @@ export function eachCompleter(
   }
 }
 
-/** Throws a `TypeError` for a spec that is no object, with what to write. */
+/** Throws a `TypeError` for a spec that is not an object, with what to write. */
 export function assertSpecObject(what: string, spec: unknown, example: string): void {
   if (typeof spec === "object" && spec !== null && !Array.isArray(spec)) return;
   const found =

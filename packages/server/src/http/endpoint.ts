@@ -128,7 +128,7 @@ export function refuseGreedy(
   sendJson(admission.reply, toStatus(error), encodeMessage(toErrorResponse(error, id)));
 }
 
-/** Calls back when a caller must prove anew who it is, unless the returned function is called first. */
+/** Calls back when a caller must prove again who it is, unless the returned function is called first. */
 export function atExpiry(caller: Caller | undefined, clock: Clock, end: () => void): () => void {
   const { expiresAt } = caller ?? {};
   if (expiresAt === undefined) return () => {};
@@ -143,7 +143,7 @@ export function atExpiry(caller: Caller | undefined, clock: Clock, end: () => vo
   return () => stop();
 }
 
-/** Called for failures that are no answer to a request: clients that were cut, faults of our own. */
+/** Called for failures that are not answers to a request: clients that were cut, faults of our own. */
 export type OnWarning = (text: string, error?: unknown) => void;
 
 /** Writes a warning to the standard error stream. */

@@ -49,7 +49,7 @@ describe("the events of a stream", () => {
     "s:1 ",
     "t:0",
     "s:9".repeat(40),
-  ])("are not given after %j, which is no event", (id) => {
+  ])("are not given after %j, which is not an event", (id) => {
     const store = createMemoryEventStore();
     append(store, "s", "a", "b");
     expect(after(store, id)).toBeUndefined();

@@ -23,7 +23,7 @@ import { addressOf, type Elsewhere, toAddressed } from "./elsewhere.ts";
 import type { EventStore } from "./event-store.ts";
 import { type FrameSink, toFrame, toPrimingFrame } from "./reply.ts";
 
-/** The state of one legacy session in this process. It can be dropped and made anew from the session id. */
+/** The state of one legacy session in this process. It can be dropped and made again from the session id. */
 export interface LiveSession {
   /** The session id as clients present it. */
   readonly token: string;

@@ -49,6 +49,6 @@ test("the priming frame has an id, how long to wait, and no data", () => {
   ]);
 });
 
-test("keep-alives are no events", () => {
+test("keep-alives are not events", () => {
   expect(read(keepAliveFrame)).toEqual([]);
 });

@@ -37,7 +37,7 @@ describe("allowTools", () => {
     expect(await call("read")).toMatchObject({ kind: "complete" });
   });
 
-  test("judges a list that changed anew, and one that did not only once", async () => {
+  test("judges a list that changed again, and one that did not only once", async () => {
     const registry = createTools();
     const provider = withMiddleware(registry, [allowTools({ allow: ["read*"] })]);
     const first = await listTools(provider, context);

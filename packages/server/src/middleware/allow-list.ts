@@ -23,7 +23,7 @@ export function allowTools({ allow, deny }: AllowToolsOptions): Middleware {
       const known = passed.get(tools);
       if (known !== undefined) return known;
       const left = Object.freeze(tools.filter(({ name }) => mayPass(name)));
-      // A list that can change is judged anew each time.
+      // A list that can change is judged each time.
       if (Object.isFrozen(tools)) passed.set(tools, left);
       return left;
     },

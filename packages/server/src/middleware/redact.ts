@@ -49,7 +49,7 @@ export function redact(options: RedactOptions): Middleware {
       return found;
     } catch (error) {
       if (!(error instanceof ExhaustedError)) throw error;
-      // What could not be searched is not shown. A busy machine may be the reason, so it is tried again, but not for ever.
+      // What could not be searched is not shown. A busy machine may be the reason, so it is tried again, but not forever.
       const count = (tries.get(item) ?? 0) + 1;
       tries.set(item, count);
       if (count >= maxTries) shown.set(item, undefined);
@@ -75,7 +75,7 @@ export function redact(options: RedactOptions): Middleware {
       const known = lists.get(items);
       if (known !== undefined) return known;
       const left = Object.freeze(items.flatMap((item) => show(item) ?? []));
-      // A list that can change, or was not searched to its end, is looked at anew each time.
+      // A list that can change, or was not searched to its end, is looked at each time.
       if (Object.isFrozen(items) && items.every((item) => shown.has(item))) lists.set(items, left);
       return left;
     },

@@ -41,7 +41,7 @@ describe("secrets are hidden", () => {
   });
 });
 
-describe("what is no secret stays", () => {
+describe("what is not a secret stays", () => {
   test.each<[SecretKind, string]>([
     ["email", "@mention, a@b, 5@5.5"],
     ["credit-card", "4111111111111112"],
@@ -84,7 +84,7 @@ describe("no text takes long", () => {
       const texts = new Map([small, large].map((length) => [length, textOf(piece, length)]));
       const work = (length: number): unknown => hide(kind, texts.get(length)!);
       // 32 times the text takes 32 times as long, or some more where the engine needs a larger stack; a search that
-      // begins anew at every character takes 1024 times as long.
+      // begins again at every character takes 1024 times as long.
       expect([piece, growthOf({ small, large, work }, 256) < 256]).toEqual([piece, true]);
     }
   });

@@ -77,7 +77,7 @@ describe("registering a tool is refused with", () => {
     [{ input: { type: "object", properties: { a: { enum: "x" } } } }, 'has an enum that is string "x"'],
     [
       { input: { type: "object", properties: { a: { type: "string", pattern: "(" } } } },
-      'has the pattern "(", which is no regular expression',
+      'has the pattern "(", which is not a regular expression',
     ],
   ])("%j", (spec, message) => {
     expect(() => createRegistry().register("t", wrong(spec), nothing)).toThrow(message);
@@ -498,7 +498,7 @@ describe("made wrongly:", () => {
     [[undefined], "middlewares[0] must be an object of hooks (filterTools, beforeCall, afterCall)"],
     [[nothing], "middlewares[0] must be an object of hooks"],
     [[{ beforeCall: 5 }], "middlewares[0]: beforeCall must be a function, but is number"],
-    [[{ beforecall: nothing }], 'middlewares[0]: "beforecall" is no hook; did you mean beforeCall?'],
+    [[{ beforecall: nothing }], 'middlewares[0]: "beforecall" is not a hook; did you mean beforeCall?'],
   ])("middleware, %j", (middlewares, message) => {
     expect(() => withMiddleware(createRegistry(), wrong(middlewares))).toThrow(message);
   });

@@ -109,11 +109,11 @@ describe("a generator that yields", () => {
     expect(end).toEqual({ kind: "returned", value: { total: 3 }, streamed: [text("part")] });
   });
 
-  test.each([1, {}, { type: "text", text: "a block is no event" }])(
-    "%j, which is no event, has it end with an error that says so",
+  test.each([1, {}, { type: "text", text: "a block is not an event" }])(
+    "%j, which is not an event, has it end with an error that says so",
     async (value) => {
       const drained = drain(() => yielding(value as unknown as ToolEvent));
-      await expect(drained).rejects.toThrow(/^A streaming tool yielded .*, which is no event; \S+/);
+      await expect(drained).rejects.toThrow(/^A streaming tool yielded .*, which is not an event; \S+/);
     },
   );
 
@@ -140,7 +140,7 @@ describe("a generator that yields", () => {
     [{ type: "log", level: "info" }, 'whose "data" is missing'],
     [{ type: "progress", progress: "1" }, 'whose "progress" is string "1"; it must be a number'],
     [{ type: "complete", value: 1 }, 'with the member "value", which it does not have; its members are type'],
-    [{ type: "toString" }, 'an event of type "toString", which is no event'],
+    [{ type: "toString" }, 'an event of type "toString", which is not an event'],
   ])("%j, a badly shaped event, has it end with an error that says so", async (event, sentence) => {
     const drained = drain(() => yielding("part", event as ToolEvent));
     await expect(drained).rejects.toThrow(sentence);

@@ -33,8 +33,8 @@ export type ToolEvent =
   | { readonly type: "complete" };
 
 /**
- * A value that goes out as `structuredContent`, to the compiler. A generator, a Map or bytes are none: they have an
- * iterator, and JSON has no such thing. A function is none either.
+ * A value that goes out as `structuredContent`, to the compiler. A generator, a Map or bytes are not: they have an
+ * iterator, and JSON has no such thing. Nor is a function.
  */
 export type StructuredValue =
   | (object & JsonObject)
@@ -226,7 +226,7 @@ const eventMembers: { readonly [type: string]: EventMembers } = {
 
 const eventTypes = Object.keys(eventMembers);
 
-/** Throws a `TypeError` for something that was yielded and is no event, with what to yield instead. */
+/** Throws a `TypeError` for something that was yielded and is not an event, with what to yield instead. */
 function assertEvent(event: unknown): void {
   const type = typeof event === "object" && event !== null && "type" in event ? event.type : undefined;
   const known = typeof type === "string" && Object.hasOwn(eventMembers, type);
@@ -277,5 +277,5 @@ function describeNoEvent(event: unknown, type: unknown): string {
 }
 
 function describeAs(found: string, hint: string): string {
-  return `A streaming tool yielded ${found}, which is no event; ${hint}`;
+  return `A streaming tool yielded ${found}, which is not an event; ${hint}`;
 }

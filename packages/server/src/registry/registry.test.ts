@@ -47,7 +47,7 @@ describe("registering", () => {
     ["a bad name", (r) => r.register("two words", {}, () => ""), '"two words" cannot name a tool'],
     ["a taken name", (r) => r.register("taken", {}, () => ""), '"taken" is registered already'],
     [
-      "an input that is no object",
+      "an input that is not an object",
       // @ts-expect-error -- the compiler says so too
       (r) => r.register("x", { input: { type: "string" } }, () => ""),
       'Tool "x": input must be a schema with type "object" at its root, but has type "string"',

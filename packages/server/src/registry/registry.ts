@@ -333,7 +333,7 @@ export function isEventStream(value: unknown): value is EventStream {
   return (Symbol.asyncIterator in value || Symbol.iterator in value) && "return" in value;
 }
 
-/** Parsed anew for every attempt: a handler may change its arguments, and the next must not see that. */
+/** Parsed again for every attempt: a handler may change its arguments, and the next must not see that. */
 function freshArguments({ arguments: args }: Operation): unknown {
   return parseText(args.text);
 }

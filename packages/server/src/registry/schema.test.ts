@@ -128,7 +128,7 @@ describe("a JSON Schema", () => {
     }
   });
 
-  test("that is no object is refused", () => {
+  test("that is not an object is refused", () => {
     for (const source of [null, 1, "x", []]) {
       expect(() => toSchema(source as unknown as JsonSchema)).toThrow(SchemaError);
     }

@@ -82,7 +82,7 @@ function withSubject(error: SchemaError, what: string): SchemaError {
   });
 }
 
-/** A plain object of schemas is no schema: as a JSON Schema it would allow everything. */
+/** A plain object of schemas is not a schema: as a JSON Schema it would allow everything. */
 function assertNoRawShape(source: JsonSchema, what: string): void {
   const found = findLibrarySchema(source);
   if (found === undefined) return;

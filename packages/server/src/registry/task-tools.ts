@@ -31,7 +31,7 @@ import type { TaskSpec } from "./tool-spec.ts";
 
 /** The context of a tool that may run as a task. */
 export interface TaskContext extends ToolContext {
-  /** Says where the work is: the status of a task, or progress of a call that is no task. */
+  /** Says where the work is: the status of a task, or progress of a call that is not a task. */
   status(text: string): Promise<void>;
   /**
    * Asks the caller while the handler runs. Works in a task, and for legacy callers. A modern caller that is served without a
@@ -177,7 +177,7 @@ async function askIn(run: TaskRun, asks: Questions, { capabilities }: CallContex
   return run.ask(asks);
 }
 
-/** Adds what handlers of task tools have. `run` is missing for a call that is no task. */
+/** Adds what handlers of task tools have. `run` is missing for a call that is not a task. */
 export function toTaskContext(context: ToolContext, run: TaskRun | undefined): TaskContext {
   return withContext(context, {
     answers: context.answers,

@@ -76,7 +76,7 @@ describe("what a handler returned", () => {
     expect(toToolResult(value, [], true)).toEqual(structured(value));
   });
 
-  test("as nothing is no content", () => {
+  test("as nothing at all is not content", () => {
     expect(toToolResult(undefined)).toEqual({ content: [] });
   });
 

@@ -231,7 +231,7 @@ export function checkOutput(
   });
 }
 
-/** Text that was written from the structured content is written anew, so that both say the same. */
+/** Text that was written from the structured content is written again, so that both say the same. */
 function withStructured(result: ToolResult, value: unknown): ToolResult {
   const [block] = result.content;
   const isWritten =

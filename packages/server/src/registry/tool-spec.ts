@@ -88,7 +88,7 @@ export type ObjectSource =
       readonly "~standard"?: never;
     };
 
-/** A list is no object of arguments. */
+/** A list is not an object of arguments. */
 type ArgumentsObject = object & { readonly [Symbol.iterator]?: never };
 
 interface NoLibrarySchema {
@@ -104,7 +104,7 @@ export interface SoundSchemas<Input, Output> {
     ? ObjectOr<Input, "The input of a tool is an object: write z.object({ … }) around it">
     : ObjectJsonSchemaOr<
         Input,
-        "This is no schema: write z.object({ … }), or a JSON Schema with type: 'object'"
+        "This is not a schema: write z.object({ … }), or a JSON Schema with type: 'object'"
       >;
   readonly output?: SoundOutput<Output>;
 }
@@ -112,7 +112,7 @@ export interface SoundSchemas<Input, Output> {
 /** Lets through an `output` that can be used. */
 export type SoundOutput<Output> = Output extends StandardSchemaV1
   ? Output
-  : JsonSchemaOr<Output, "This is no schema: write z.object({ … }), or a JSON Schema">;
+  : JsonSchemaOr<Output, "This is not a schema: write z.object({ … }), or a JSON Schema">;
 
 /** By what comes out where anything may go in, as with `z.preprocess`. One that is any schema is checked when registered. */
 type ObjectOr<Input extends StandardSchemaV1, Mistake> = StandardSchemaV1 extends Input

@@ -161,9 +161,9 @@ describe("with `output`, a handler may not return", () => {
     ["less", (r) => r.register("x", { output }, () => ({ unit: "c" }))],
     // @ts-expect-error -- there is no unit k
     ["another literal", (r) => r.register("x", { output }, () => ({ celsius: 3, unit: "k" }))],
-    // @ts-expect-error -- a string is no temperature
+    // @ts-expect-error -- a string is not a temperature
     ["text", (r) => r.register("x", { output }, () => "3")],
-    // @ts-expect-error -- nothing is no temperature
+    // @ts-expect-error -- nothing at all is not a temperature
     ["nothing", (r) => r.register("x", { output }, () => {})],
     // @ts-expect-error -- the result has no structuredContent
     ["a result without it", (r) => r.register("x", { output }, () => ({ content: [text("3")] }))],
@@ -181,7 +181,7 @@ describe("with `output`, a handler may not return", () => {
     [
       "nothing at the end of a generator",
       (r) =>
-        // @ts-expect-error -- nothing is no temperature
+        // @ts-expect-error -- nothing at all is not a temperature
         r.register("x", { output }, function* () {
           yield "warm";
         }),
@@ -240,7 +240,7 @@ describe("a misspelt event fails to compile, and ends the call with a sentence i
         r.register("x", {}, async function* () {
           yield { type: "progess", progress: 1 };
         }),
-      'yielded an event of type "progess", which is no event; did you mean "progress"?',
+      'yielded an event of type "progess", which is not an event; did you mean "progress"?',
     ],
     [
       "no type",
@@ -249,25 +249,25 @@ describe("a misspelt event fails to compile, and ends the call with a sentence i
         r.register("x", {}, function* () {
           yield { kind: "progress", progress: 1 };
         }),
-      "yielded object without a type, which is no event; the types are content, toolUse, progress",
+      "yielded object without a type, which is not an event; the types are content, toolUse, progress",
     ],
     [
       "a content block",
       (r) =>
-        // @ts-expect-error -- a block is no event
+        // @ts-expect-error -- a block is not an event
         r.register("x", {}, function* () {
           yield text("hello");
         }),
-      'yielded a content block, which is no event; write { type: "content", content: block }',
+      'yielded a content block, which is not an event; write { type: "content", content: block }',
     ],
     [
       "a number",
       (r) =>
-        // @ts-expect-error -- a number is no event
+        // @ts-expect-error -- a number is not an event
         r.register("x", {}, function* () {
           yield 1;
         }),
-      "yielded number 1 without a type, which is no event",
+      "yielded number 1 without a type, which is not an event",
     ],
   ])("%s", async (_, register, sentence) => {
     const errors: unknown[] = [];
@@ -281,7 +281,7 @@ describe("a misspelt event fails to compile, and ends the call with a sentence i
 describe("what fails to compile is refused at registration:", () => {
   test.each<[what: string, register: (registry: Registry) => void, sentence: string]>([
     [
-      "an input that is no object",
+      "an input that is not an object",
       // @ts-expect-error -- the error says what to write
       (r) => r.register("x", { input: z.string() }, () => ""),
       'Tool "x": input must be a schema with type "object" at its root, but has type "string". Wrap it in an object',
@@ -330,7 +330,7 @@ describe("what fails to compile is refused at registration:", () => {
     ],
     [
       "a handler that is none",
-      // @ts-expect-error -- a string is no handler
+      // @ts-expect-error -- a string is not a handler
       (r) => r.register("x", {}, "handler"),
       'Tool "x": the handler must be a function, but is string "handler"',
     ],
@@ -419,14 +419,14 @@ describe("an input may be", () => {
   });
 });
 
-test("a generator is no value that a handler may return", () => {
+test("a generator is not a value that a handler may return", () => {
   expectTypeOf<Generator<number>>().not.toExtend<HandlerResult>();
   expectTypeOf<AsyncGenerator<number>>().not.toExtend<HandlerResult>();
   expectTypeOf<Map<string, number>>().not.toExtend<HandlerResult>();
   expectTypeOf<{ next: string }>().toExtend<HandlerResult>();
 });
 
-test("a function is no value that a handler may return", async () => {
+test("a function is not a value that a handler may return", async () => {
   const registry = createRegistry({ onError: () => {} });
   // @ts-expect-error -- a function has no JSON
   registry.register("x", {}, () => () => 1);

@@ -73,10 +73,10 @@ export async function loadSkills(folder: string, options: LoadSkillsOptions = {}
     const next = await readSkillFolder(folder, prefix);
     const changed = findChanged(snapshot, next);
     if (changed.length === 0) return;
-    const isListedAnew = JSON.stringify(next.skills) !== JSON.stringify(snapshot.skills);
+    const isListedAgain = JSON.stringify(next.skills) !== JSON.stringify(snapshot.skills);
     snapshot = next;
     listings = toListings(next);
-    if (isListedAnew) changes.report({ part: "skills" });
+    if (isListedAgain) changes.report({ part: "skills" });
     changed.forEach(watches.report);
   };
   /** One after the other, so that an older snapshot never replaces a newer one. */
@@ -268,7 +268,7 @@ async function findFiles(root: string): Promise<readonly FoundFile[]> {
       const path = entry.isSymbolicLink() ? await resolveInside(root, own, below) : own;
       const facts = entry.isSymbolicLink() ? await stat(path) : entry;
       if (facts.isFile()) found.push({ path, place: below });
-      // A link to a folder above would go round for ever.
+      // A link to a folder above would go round forever.
       else if (facts.isDirectory() && !above.includes(path) && above.length < maxDepth)
         await walk(path, `${below}/`, [...above, path]);
       if (found.length > maxFiles) {
@@ -295,7 +295,7 @@ async function readOne(
   uri: string,
   budget: { bytes: number },
 ): Promise<ReadFile> {
-  // What was resolved is no link; one that took its place since is not followed.
+  // What was resolved is not a link; one that took its place since is not followed.
   const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
   try {
     const { size } = await file.stat();

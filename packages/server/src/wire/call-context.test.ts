@@ -165,7 +165,7 @@ describe("logging", () => {
     await expect(levelsOf(client, meta)).resolves.toEqual(logLevels.slice(logLevels.indexOf(level)));
   });
 
-  test("is asked for by each modern request anew", async () => {
+  test("is asked for by each modern request again", async () => {
     await using client = talkModern(chatty);
     const first = await levelsOf(client, { "io.modelcontextprotocol/logLevel": "emergency" });
     expect(first).toEqual(["emergency"]);

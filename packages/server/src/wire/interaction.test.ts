@@ -145,7 +145,7 @@ describe("the state of a tool that asked", () => {
   const retry = { inputResponses: { step0: accept({ n: 1 }) } };
   const fixed = {
     code: -32602,
-    message: "Invalid params: requestState is invalid or expired; make the request anew, without it",
+    message: "Invalid params: requestState is invalid or expired; make the request again, without it",
   };
 
   test("opens nothing when any of its characters is changed, left out or added", async () => {

@@ -309,7 +309,7 @@ function openState(token: RawJson, seal: Seal, binding: string): SealedState {
   if (opened?.ok === true) return opened.payload as SealedState;
   throw new RpcError(
     "rpc.invalid_params",
-    "Invalid params: requestState is invalid or expired; make the request anew, without it",
+    "Invalid params: requestState is invalid or expired; make the request again, without it",
   );
 }
 

@@ -203,7 +203,7 @@ describe("what a revision does not know is left out", () => {
   });
 
   test.each(["2025-06-18", "2025-11-25"] as const)(
-    "an output schema that is no object is wrapped in %s, references moved along",
+    "an output schema that is not an object is wrapped in %s, references moved along",
     async (revision) => {
       await using client = await talkLegacy(createServer(createDetailed(), info), revision);
       const { tools } = await client.result<{ tools: { outputSchema: unknown }[] }>("tools/list");

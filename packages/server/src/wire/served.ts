@@ -216,13 +216,13 @@ export function createFinish(info: Implementation, passesOn = false): Finish {
 /** What may not be kept: where nobody says how long, and what depends on answers of the caller (2026-07-28, multi round-trip requests). */
 export const uncached: CacheHints = { ttlMs: 0, cacheScope: "private" };
 
-/** Refuses a result that is no object: members are put in front of its own. */
+/** Refuses a result that is not an object: members are put in front of its own. */
 export function assertObject(result: RawJson): void {
   if (result.kind !== "object")
     throw new TypeError(`A result is an object, and the provider gave ${result.kind}`);
 }
 
-/** Adds the members that the result lacks. A `_meta` that is no object is replaced. */
+/** Adds the members that the result lacks. A `_meta` that is not an object is replaced. */
 function merge(result: RawJson, serverInfo: string, hints: CacheHints | undefined): RawJson {
   const meta = result.at("_meta");
   const known = meta?.kind === "object" ? meta : RawJson.fromText("{}");

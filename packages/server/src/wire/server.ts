@@ -279,7 +279,7 @@ function capabilitiesFor(
 const setLevel: Serve = ({ params, wire }) => {
   const level = stringParam(params, "level");
   if (!isLogLevel(level))
-    throw new RpcError("rpc.invalid_params", `Invalid params: ${JSON.stringify(level)} is no log level`);
+    throw new RpcError("rpc.invalid_params", `Invalid params: ${JSON.stringify(level)} is not a log level`);
   if (wire.era.kind === "legacy" && wire.era.session !== undefined) wire.era.session.logLevel = level;
   return RawJson.fromText("{}");
 };

@@ -78,7 +78,7 @@ class Script {
   };
 }
 
-/** The rounds of each call that was recorded, once for each call that begins anew. */
+/** The rounds of each call that was recorded, once for each call that begins again. */
 function conversationsOf(calls: readonly RecordedCall[]): readonly (readonly RecordedCall[])[] {
   const made: RecordedCall[][] = [];
   for (const call of calls) {

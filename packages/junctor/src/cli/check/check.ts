@@ -338,12 +338,12 @@ export interface CheckView extends Disposable {
 interface CheckViewOptions {
   /** All servers of the config, for the widths of columns. */
   readonly names: readonly string[];
-  /** The width of the terminal; undefined where the output is no terminal, and lines that were written stay. */
+  /** The width of the terminal; undefined where the output is not a terminal, and lines that were written stay. */
   readonly columns: number | undefined;
   readonly hasColors: boolean;
   readonly clock: Clock;
   readonly write?: (text: string) => Promise<void>;
-  /** For what is no part of the result. */
+  /** For what is not part of the result. */
   readonly tell?: (text: string) => Promise<void>;
 }
 

@@ -30,6 +30,6 @@ test("where there is little, they have not, and lines are clipped", () => {
   );
 });
 
-test("no tools are no lines", () => {
+test("no tools are not lines", () => {
   expect(toToolTable([], 80)).toBe("");
 });

@@ -140,7 +140,8 @@ function toEntry(parsed: ParsedOf<"add">, url: string | undefined): OurEntry {
   if (url !== undefined) {
     if (parsed.flags.env.length > 0 || cwd !== undefined)
       throw new UsageError("--env and --cwd are for servers with a command");
-    if (!URL.canParse(url)) throw new UsageError(`${JSON.stringify(url)} is no URL; a command goes after --`);
+    if (!URL.canParse(url))
+      throw new UsageError(`${JSON.stringify(url)} is not a URL; a command goes after --`);
     return { url, ...(parsed.flags.header.length > 0 ? { headers } : {}) };
   }
   if (parsed.flags.header.length > 0) throw new UsageError("--header is for servers with a URL");

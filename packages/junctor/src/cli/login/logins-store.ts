@@ -83,7 +83,7 @@ function keep(path: string): Kept {
 function readKept(path: string): Kept | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return undefined;
-  if (!stats.isFile()) return { ok: false, problem: "is no file: remove it" };
+  if (!stats.isFile()) return { ok: false, problem: "is not a file: remove it" };
   if (process.platform !== "win32" && (stats.mode & 0o077) !== 0)
     return { ok: false, problem: "may be read or written by other users: remove it" };
   const secret = readPrivateFile(path, 1024)?.trim();

@@ -67,7 +67,7 @@ async function serveAttached(given: ReadonlyMap<string, string>): Promise<number
       return serveHere(error);
     }
   };
-  process.stderr.on("error", () => {}); // A closed output is no reason to stop serving.
+  process.stderr.on("error", () => {}); // A closed output is not a reason to stop serving.
   await runFront({ input: process.stdin, output: process.stdout, open });
   return 0;
 }

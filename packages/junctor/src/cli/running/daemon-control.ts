@@ -68,7 +68,7 @@ export async function stopDaemon(place: RunPlace): Promise<number> {
 /** A server that does not start within its own time is answered for by then. */
 const restartMs = 60_000;
 
-/** Starts one server of a daemon anew, for all its clients. Resolves with the exit code. */
+/** Restarts one server of a daemon, for all its clients. Resolves with the exit code. */
 export async function restartServerOf(
   { place, status }: { place: RunPlace; status: DaemonStatus },
   name: string,
@@ -83,7 +83,7 @@ export async function restartServerOf(
   const answer = await askDaemon(place, introduction, { answerMs: restartMs });
   if (answer === undefined)
     throw new UsageError(
-      `the daemon (junctor ${status.build}) is too old to restart one server: ${junctor("restart")}, without a name, starts it anew`,
+      `the daemon (junctor ${status.build}) is too old to restart one server: ${junctor("restart")}, without a name, restarts it`,
     );
   const { servers, names } = answer as RestartedServer;
   if (names.length === 0)

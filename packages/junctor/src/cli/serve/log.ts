@@ -34,7 +34,7 @@ export function createFileLog(level: string, file: string): LeveledLog {
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write });
 }
 
-/** A line of a log as a person reads it; one that is no line of ours stays as it is. */
+/** A line of a log as a person reads it; one that is not a line of ours stays as it is. */
 export function toReadable(line: string): string {
   try {
     return toPretty(line);
@@ -52,7 +52,7 @@ const levels: { readonly [level: number]: string } = {
   60: "fatal",
 };
 
-/** Whether a line of a log is as important as a level; a line that is no line of ours is. */
+/** Whether a line of a log is as important as a level; a line that is not a line of ours is. */
 export function isAtLeast(line: string, level: string): boolean {
   const least = Number(Object.entries(levels).find(([, name]) => name === level)?.[0] ?? 0);
   const [, given] = /^\{"level":(\d+)/.exec(line) ?? [];

@@ -225,7 +225,7 @@ export function startWorker({ env, store, dealer, answer }: WorkerStart): Worker
 
 /**
  * Has the dealer say when a connection is handed to a worker. Node forgets a connection that it handed to a worker which ended before it
- * took it: the client would wait for an answer for ever. Each worker takes one at a time.
+ * took it: the client would wait for an answer forever. Each worker takes one at a time.
  */
 function watchHandOver({ process: child }: Worker, dealer: Dealer): { close(): void } {
   let last: { close(): void } | undefined;

@@ -16,7 +16,7 @@ import {
 
 /**
  * Whether a command line asks for help or the version. Read word by word, before anything is checked, because those who
- * ask are those whose flags are wrong: in `serve --tcp --help` the last word is no port. What follows `--` is not ours.
+ * ask are those whose flags are wrong: in `serve --tcp --help` the last word is not a port. What follows `--` is not ours.
  */
 export function parseInfoFlag(args: readonly string[]): "help" | "version" | undefined {
   const end = args.indexOf("--");
@@ -390,7 +390,7 @@ function parseOne(text: string, { kinds, choices }: ValueType): ParsedValue {
     if (index !== -1) return { ok: true, value: choices[index] };
     const texts = choices.map(toText);
     const hint = suggest(text, texts, "");
-    return { ok: false, problem: `is none of ${texts.join(", ")}${hint && `; ${hint}`}` };
+    return { ok: false, problem: `is not one of ${texts.join(", ")}${hint && `; ${hint}`}` };
   }
   if (kinds.length === 0) {
     const value = parseJson(text, () => true);

@@ -623,7 +623,7 @@ export const commands = {
   restart: {
     group: "What runs",
     brief: { beside: "logs" },
-    summary: "Start the daemon anew, or one server of the daemon or of a running gateway.",
+    summary: "Restart the daemon, or one server of the daemon or of a running gateway.",
     operands: "[NAME]",
     complete: ["servers"],
     flags: {},

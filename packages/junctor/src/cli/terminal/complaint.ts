@@ -54,7 +54,7 @@ function describe(error: unknown): string {
   if (error instanceof TimeoutError) return describeTimeout(error);
   if (error instanceof HttpError) return describeStatus(error);
   if (isAboutArguments(error)) return describeArguments(error);
-  // Number 0 is no server's: what came was not an answer at all.
+  // Number 0 is not a server's: what came was not an answer at all.
   if (error instanceof RpcError && error.rpcCode !== 0)
     return `the server refused: ${error.message} (${error.rpcCode})`;
   if (error instanceof ConnectError || error instanceof ClosedError) return describeLoss(error);

@@ -8,12 +8,12 @@ export function print(text: string): Promise<void> {
   return writeAll(process.stdout, text);
 }
 
-/** The same for bytes that are no text. */
+/** The same for bytes that are not text. */
 export function printBytes(bytes: Uint8Array): Promise<void> {
   return writeAll(process.stdout, bytes);
 }
 
-/** The same for people: notes, progress and complaints, which are no part of what a command gives. */
+/** The same for people: notes, progress and complaints, which are not part of what a command gives. */
 export function note(text: string): Promise<void> {
   return writeAll(process.stderr, text);
 }
@@ -23,7 +23,7 @@ const watched = new WeakSet<NodeJS.WriteStream>();
 function writeAll(stream: NodeJS.WriteStream, text: string | Uint8Array): Promise<void> {
   if (!watched.has(stream)) {
     watched.add(stream);
-    // A reader that stopped reading (`| head`) is no failure of ours.
+    // A reader that stopped reading (`| head`) is not a failure of ours.
     stream.on("error", () => {});
   }
   return new Promise((resolve) => {

@@ -42,7 +42,7 @@ interface Patient extends Pick<ServerStatus, "name" | "code" | "said" | "stray">
 const advice: { readonly [C in NonNullable<ServerStatus["code"]>]?: (patient: Patient) => string } = {
   no_program: adviseOnProgram,
   no_folder: ({ launch }) =>
-    `Its "cwd" is ${folderOf(launch)}, which is no folder: create it, or correct "cwd".${homeHint(folderOf(launch))}`,
+    `Its "cwd" is ${folderOf(launch)}, which is not a folder: create it, or correct "cwd".${homeHint(folderOf(launch))}`,
   not_executable: ({ launch }) =>
     `"command" is ${programOf(launch)}: write the path of a program; a script must be executable (chmod +x).`,
   exited: adviseOnEnd,

@@ -64,7 +64,7 @@ describe("a text becomes the value its type says", () => {
     expect(parse({ type: "object" }, "x")).toMatch(/^problem: is not a JSON object, such as /);
     expect(parse({ type: "array" }, "[1")).toMatch(/^problem: is not a JSON array, such as /);
     expect(parse({ enum: ["celsius", "kelvin"] }, "celsus")).toBe(
-      "problem: is none of celsius, kelvin; did you mean celsius?",
+      "problem: is not one of celsius, kelvin; did you mean celsius?",
     );
     expect(parse({ type: "array", items: { type: "integer" } }, "1", "x")).toBe("problem: is not an integer");
     expect(parse({ type: "array", items: { type: "object" } }, "x")).toBe(

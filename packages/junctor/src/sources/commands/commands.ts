@@ -25,7 +25,7 @@ interface CommandsOptions {
 
 type CommandsLaunch = Extract<SourceLaunch, { readonly kind: "commands" }>;
 
-/** Programs of this machine as tools. Throws a `SchemaError` for an input that is no JSON Schema. */
+/** Programs of this machine as tools. Throws a `SchemaError` for an input that is not a JSON Schema. */
 export function fromCommands(
   { launch, sandbox }: { readonly launch: CommandsLaunch; readonly sandbox: ServerConfig["sandbox"] },
   { guardian, clock, onError }: CommandsOptions,
@@ -119,7 +119,7 @@ function toStructured(printed: string): ToolResult {
   }
 }
 
-/** Undefined for bytes that are no text. */
+/** Undefined for bytes that are not text. */
 function toText(bytes: Uint8Array): string | undefined {
   try {
     const decoded = new TextDecoder("utf-8", { fatal: true }).decode(bytes);

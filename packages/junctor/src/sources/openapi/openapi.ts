@@ -44,7 +44,7 @@ export interface OpenApiOptions {
   readonly signal?: AbortSignal;
   /** The clock that times are measured by; the system's by default. */
   readonly clock?: Clock;
-  /** Called for each operation that is described wrongly, and is no tool for it. */
+  /** Called for each operation that is described wrongly, and is not a tool for it. */
   readonly onWarning?: (text: string) => void;
   /** Called for every error that was not meant for the caller; the default writes it to the standard error stream. */
   readonly onError?: (error: unknown, tool: string) => void;
