@@ -53,6 +53,11 @@ const proofs = [
   ["mistakes", "kit/mistakes.mjs", "mistakes of authors, found by TypeScript and when an app is made"],
   ["frameworks", "kit/frameworks.mjs", "one app inside eight frameworks"],
   ["slow", "../scripts/test.mjs --slow", "the tests that are long or load the machine"],
+  [
+    "openapi",
+    "openapi/main.mjs",
+    "2,600 descriptions of APIs as tools, and calls held to them; --every 20 for a part",
+  ],
   ["field", "field/main.mjs", "servers and clients from npm behind one gateway"],
   ["field search", "field/search.mjs", "tool search with real clients"],
   ["field apps", "field/apps/main.mjs", "servers with views and skills"],

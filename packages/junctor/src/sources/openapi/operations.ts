@@ -29,6 +29,8 @@ export interface Body {
   readonly schema: Located;
   /** Of a form: how members are sent. */
   readonly encoding: Fields;
+  /** How the whole is sent. */
+  readonly kind: "json" | "form" | "parts" | "text" | "bytes";
   /** Members that are files. */
   readonly files: readonly string[];
 }
@@ -207,15 +209,30 @@ function readBody({ requestBody }: Fields, { documents, at }: Context): Body | u
   if (mediaType === undefined) return undefined;
   const chosen = documents.follow<Fields>({ value: content[mediaType], at: own });
   const fields = isFields(chosen.value) ? chosen.value : {};
-  const schema = { value: fields["schema"] ?? {}, at: chosen.at };
+  const given = { value: fields["schema"] ?? {}, at: chosen.at };
+  const kind = kindOf(mediaType, documents.follow(given).value);
+  const schema = kind === "text" ? { ...given, value: { type: "string" } } : given;
   return {
-    mediaType: mediaType === "*/*" ? "application/json" : mediaType,
+    kind,
+    mediaType: kind === "json" && mediaType.includes("*") ? "application/json" : mediaType,
     isRequired: value["required"] === true,
     description: toText(value["description"]),
     schema,
     encoding: isFields(fields["encoding"]) ? fields["encoding"] : {},
-    files: filesOf(schema, documents),
+    files: filesOf(given, documents),
   };
+}
+
+/** JSON is written for `*` of a kind that is not told; what is neither JSON nor a form is sent as the caller gives it. */
+function kindOf(mediaType: string, schema: unknown): Body["kind"] {
+  const type = mediaType.toLowerCase();
+  if (/[/+](?:json|\*)/.test(type)) return "json";
+  if (type.startsWith("application/x-www-form-urlencoded")) return "form";
+  if (type.startsWith("multipart/")) return "parts";
+  const isBinary = isFields(schema) && (schema["format"] === "binary" || schema["format"] === "byte");
+  const isText = /^text\/|[/+](?:xml|yaml|jwt|graphql|javascript)\b/.test(type);
+  const isSaidText = isFields(schema) && schema["type"] === "string";
+  return !isBinary && (isText || isSaidText) ? "text" : "bytes";
 }
 
 /** The members of a form that are files, or lists of files. */
@@ -252,8 +269,10 @@ function readOld(about: About, context: Context): Read {
     if (place === "formData") form.push(parameter);
     if (place === "body") {
       const mediaType = consumes.find((each) => /json/i.test(each)) ?? consumes[0] ?? "application/json";
-      const schema = { value: value["schema"] ?? {}, at: own };
-      body = { mediaType, isRequired, description, schema, encoding: {}, files: [] };
+      const given = { value: value["schema"] ?? {}, at: own };
+      const kind = kindOf(mediaType, documents.follow(given).value);
+      const schema = kind === "text" ? { ...given, value: { type: "string" } } : given;
+      body = { mediaType, isRequired, description, schema, encoding: {}, files: [], kind };
     }
     if (!isPlace(place) || (place === "header" && ignoredHeaders.has(String(name).toLowerCase()))) continue;
     const isMulti = collectionFormat === "multi";
@@ -295,7 +314,8 @@ function toFormBody(form: readonly Located<Fields>[], mediaType: string, at: URL
     .filter(({ value }) => value["type"] === "file")
     .map(({ value }) => String(value["name"]));
   const isRequired = required.length > 0;
-  return { mediaType, isRequired, description: "", schema: { value: schema, at }, encoding: {}, files };
+  const kind = mediaType.startsWith("multipart") ? "parts" : "form";
+  return { mediaType, isRequired, description: "", schema: { value: schema, at }, encoding: {}, files, kind };
 }
 
 /** The schema of a parameter of Swagger 2, where it stands among the parameter's own members. */

@@ -31,7 +31,8 @@ export function buildRequest(
   given: Fields,
   { operation, args, bodyArgument, base, query }: Building,
 ): BuiltRequest {
-  let path = operation.path;
+  // What follows a "#" tells operations of one path apart, and is not sent.
+  let path = operation.path.replace(/#.*$/s, "");
   const search: string[] = [];
   const cookies: string[] = [];
   const headers: { [name: string]: string } = { accept: "application/json, text/*;q=0.9, */*;q=0.8" };
@@ -164,15 +165,20 @@ interface SentBody {
   readonly data: string | Uint8Array;
 }
 
-function toBody({ mediaType, encoding, files }: Body, content: unknown): SentBody {
-  const type = mediaType.toLowerCase();
-  if (/[/+]json\b/.test(type)) return { type: mediaType, data: JSON.stringify(content) };
-  if (type.startsWith("application/x-www-form-urlencoded"))
-    return { type: mediaType, data: toForm(content, encoding) };
-  if (type.startsWith("multipart/"))
-    return toMultipart(type.split(";", 1)[0] ?? type, content, encoding, files);
-  if (type.startsWith("text/") || /[/+]xml\b/.test(type)) return { type: mediaType, data: toText(content) };
-  return { type: mediaType.includes("*") ? "application/octet-stream" : mediaType, data: toBytes(content) };
+function toBody({ mediaType, encoding, files, kind }: Body, content: unknown): SentBody {
+  const type = mediaType.includes("*") ? "application/octet-stream" : mediaType;
+  switch (kind) {
+    case "json":
+      return { type, data: JSON.stringify(content) };
+    case "form":
+      return { type, data: toForm(content, encoding) };
+    case "parts":
+      return toMultipart(type.split(";", 1)[0] ?? type, content, encoding, files);
+    case "text":
+      return { type, data: toText(content) };
+    case "bytes":
+      return { type, data: toBytes(content) };
+  }
 }
 
 function toForm(content: unknown, encoding: Fields): string {

@@ -165,8 +165,12 @@ export class SchemaWriter {
       written["enum"] = [...unique.values()];
     }
     if (value["const"] !== undefined) written["const"] = value["const"];
-    if (value["default"] !== undefined && JSON.stringify(value["default"]).length < 200)
-      written["default"] = value["default"];
+    const usual = value["default"];
+    const { type } = written;
+    const allowed = Array.isArray(type) ? (type as unknown[]) : type === undefined ? undefined : [type];
+    // Some are texts of what they mean.
+    const fits = usual !== undefined && (allowed?.some((each) => isOfType(usual, each)) ?? true);
+    if (fits && JSON.stringify(usual).length < 200) written["default"] = usual;
     const { additionalProperties: others } = value;
     if (others === false) written["additionalProperties"] = false;
     else if (isFields(others) && Object.keys(others).length > 0)
