@@ -15,7 +15,7 @@ import { gatewayRows } from "../packages/junctor/src/config/gateway-rows.ts";
 import type { Row, Rows } from "../packages/junctor/src/config/rows.ts";
 import { createConfigSchema } from "../packages/junctor/src/config/schema.ts";
 import { oauthRows, sandboxRows, serverRows } from "../packages/junctor/src/config/server-rows.ts";
-import { commandRows, openApiRows } from "../packages/junctor/src/config/source-rows.ts";
+import { commandRows, graphQlRows, openApiRows } from "../packages/junctor/src/config/source-rows.ts";
 import { invocation } from "../packages/junctor/src/invocation/index.ts";
 
 const errorsHead = `<!-- Made by scripts/reference.mjs from packages/core/src/errors/table.ts. Change that, then run the script. -->
@@ -83,6 +83,7 @@ function describeCode({ code, number, status, exit }: ErrorEntry): string {
 const configTables: { readonly [name: string]: Rows } = {
   entry: entryRows,
   openapi: openApiRows,
+  graphql: graphQlRows,
   command: commandRows,
   server: serverRows,
   oauth: oauthRows,

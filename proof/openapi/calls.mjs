@@ -22,9 +22,11 @@ export async function callAll(file, spec, folder) {
   const server = createHttp((request, response) => {
     const chunks = [];
     request.on("data", (chunk) => chunks.push(chunk));
-    request.on("end", async () => {
-      verdict = await judge(api, request, Buffer.concat(chunks));
-      response.writeHead(200, { "content-type": "text/plain" }).end("ok");
+    request.on("end", () => {
+      void judge(api, request, Buffer.concat(chunks)).then((judged) => {
+        verdict = judged;
+        response.writeHead(200, { "content-type": "text/plain" }).end("ok");
+      });
     });
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -42,7 +44,7 @@ export async function callAll(file, spec, folder) {
     verdict = undefined;
     const result = await client
       .callTool(tool.name, sample(tool.inputSchema, tool.inputSchema), { validate: false })
-      .catch((error) => ({ isError: true, content: [{ text: error.message }] }));
+      .catch((/** @type {unknown} */ error) => ({ content: [{ text: String(error) }] }));
     const said = result.content[0]?.text ?? "";
     if (verdict?.isUnjudged || (verdict === undefined && said.startsWith("Invalid arguments"))) {
       unasked++;
@@ -122,7 +124,7 @@ async function judge(api, request, bytes) {
   } catch (error) {
     // It cannot compile every schema that it is given.
     const isItsOwn =
-      /Invalid regular expression|cannot be used without|schema is invalid|can\'t resolve|strict mode/.test(
+      /Invalid regular expression|cannot be used without|schema is invalid|can.t resolve|strict mode/.test(
         error.message,
       );
     return isItsOwn ? { isUnjudged: true } : { fault: String(error.message) };

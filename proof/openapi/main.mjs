@@ -30,8 +30,8 @@ const { values } = parseArgs({
 const folder = values.folder ?? mkdtempSync(join(tmpdir(), "junctor-openapi-"));
 try {
   install();
-  const isRight = [convertAll(), await call(), measureGithub()];
-  process.exitCode = (await Promise.all(isRight)).every(Boolean) ? 0 : 1;
+  const isRight = [await convertAll(), await call(), measureGithub()];
+  process.exitCode = isRight.every(Boolean) ? 0 : 1;
 } finally {
   if (values.folder === undefined) rmSync(folder, { recursive: true, force: true });
 }

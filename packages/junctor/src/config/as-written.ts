@@ -61,7 +61,8 @@ function describe(entry: JsonObject): string {
 }
 
 /** Where the description of an API is, and the API. Keys of its query are left out. */
-function addressesOf({ openapi }: JsonObject): readonly unknown[] {
+function addressesOf({ openapi, graphql }: JsonObject): readonly unknown[] {
+  if (graphql !== undefined) return [typeof graphql === "string" ? graphql : toFields(graphql)["server"]];
   if (openapi === undefined) return [];
   if (typeof openapi === "string") return [openapi];
   const { spec, server } = toFields(openapi);

@@ -134,7 +134,7 @@ function listChanged(now: object, before: object): readonly string[] {
 
 /** What would run or be reached, with the names of its variables or headers, whose values are not for the log. */
 function describeLaunch({ launch }: Pick<ServerConfig, "launch">): string {
-  const isHttp = launch.kind === "http" || launch.kind === "openapi";
+  const isHttp = "headers" in launch;
   const { words, names: all } = outlineOf(launch);
   const names = all.join(", ");
   const notes = [

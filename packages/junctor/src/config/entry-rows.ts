@@ -16,7 +16,14 @@ import {
   text,
   type Type,
 } from "./rows.ts";
-import { type ApiConfig, type CommandTool, commands, openApi } from "./source-rows.ts";
+import {
+  type ApiConfig,
+  type CommandTool,
+  commands,
+  type GraphQlConfig,
+  graphQl,
+  openApi,
+} from "./source-rows.ts";
 import {
   type ConfigObject,
   type ConfigValue,
@@ -51,6 +58,11 @@ export type ServerLaunch =
 /** A server in our own process, made of something that is not a server. */
 export type SourceLaunch =
   | (Surroundings & { readonly kind: "commands"; readonly tools: readonly CommandTool[] })
+  | {
+      readonly kind: "graphql";
+      readonly api: GraphQlConfig;
+      readonly headers: { readonly [name: string]: string };
+    }
   | {
       readonly kind: "openapi";
       readonly api: ApiConfig;
@@ -159,6 +171,11 @@ export const entryRows = {
     ...restarts,
     doc: "[an API](#an-api-as-tools) as a server: the file or the URL of its OpenAPI description, or an object with settings",
   }),
+  graphql: row({
+    type: graphQl,
+    ...restarts,
+    doc: "[a GraphQL API](#a-graphql-api-as-tools) as a server: its address, or an object with settings",
+  }),
   headers: row({ type: headers, ...restarts, byDefault: "`{}`", doc: "sent with every request to it" }),
   type: row({
     type: way,
@@ -210,7 +227,9 @@ export const entrySchema: JsonSchema = {
     properties: Object.fromEntries(
       Object.entries(entryRows as Rows).map(([key, { type }]) => [key, type.schema]),
     ),
-    anyOf: ["command", "url", "serverUrl", "httpUrl", "openapi", "tools"].map((key) => ({ required: [key] })),
+    anyOf: ["command", "url", "serverUrl", "httpUrl", "openapi", "graphql", "tools"].map((key) => ({
+      required: [key],
+    })),
   },
 };
 
@@ -275,7 +294,8 @@ function describeUnset(unset: readonly Unset[]): string {
 function readLaunch(entry: ConfigObject): ServerLaunch | undefined {
   const misspelt = checkEntryKeys(entry);
   if (isOfCommands(entry)) return readCommands(entry);
-  if (entry.has("openapi")) return readOpenApi(entry);
+  if (entry.has("openapi")) return readApi(entry, "openapi", openApi);
+  if (entry.has("graphql")) return readApi(entry, "graphql", graphQl);
   const found = readWay(entry, misspelt);
   if (found !== undefined) return found === "stdio" ? readCommandLaunch(entry) : readHttpLaunch(entry, found);
   // For what else is wrong in it.
@@ -286,19 +306,25 @@ function readLaunch(entry: ConfigObject): ServerLaunch | undefined {
 
 /** Whether the tools of an entry are commands, and not the names of those that another client leaves. */
 function isOfCommands(entry: ConfigObject): boolean {
-  const isOther = ["command", "openapi", ...urlKeys].some((key) => entry.has(key));
+  const isOther = ["command", "openapi", "graphql", ...urlKeys].some((key) => entry.has(key));
   return !isOther && toObject(entry.get("tools")) !== undefined;
 }
 
-function readOpenApi(entry: ConfigObject): ServerLaunch | undefined {
-  const other = ["command", ...urlKeys].find((key) => entry.has(key));
+function readApi<Kind extends "openapi" | "graphql", Api>(
+  entry: ConfigObject,
+  kind: Kind,
+  type: Type<Api>,
+):
+  | { readonly kind: Kind; readonly api: Api; readonly headers: { readonly [name: string]: string } }
+  | undefined {
+  const other = ["command", "openapi", "graphql", ...urlKeys].find((key) => key !== kind && entry.has(key));
   if (other !== undefined)
-    return refuse(entry, `has both openapi and ${other}: keep the one the server is reached by`);
+    return refuse(entry, `has both ${kind} and ${other}: keep the one the server is reached by`);
   for (const unused of ["args", "env", "envFile", "cwd"])
     if (entry.has(unused)) warn(entry.get(unused), "is not used: it is for servers with a command");
-  const api = openApi.read(entry.get("openapi"));
+  const api = type.read(entry.get(kind));
   const sent = entry.has("headers") ? readHeaders(entry.get("headers")) : {};
-  return api === undefined ? undefined : { kind: "openapi", api, headers: sent };
+  return api === undefined ? undefined : { kind, api, headers: sent };
 }
 
 function readCommands(entry: ConfigObject): ServerLaunch | undefined {
@@ -580,6 +606,7 @@ export function outlineOf(launch: ServerLaunch): {
     const words = server === undefined ? [spec] : [spec, `(asks ${server})`];
     return { words: [[words.join(" ")]], names: Object.keys(launch.headers) };
   }
+  if (launch.kind === "graphql") return { words: [[launch.api.server]], names: Object.keys(launch.headers) };
   const names = Object.keys(launch.env);
   if (launch.kind === "command") return { words: [[launch.command, ...launch.args]], names };
   return { words: launch.tools.map(({ run }) => run.flat()), names };

@@ -23,7 +23,14 @@ export { findSamePrefixes, parseConfig, parseConfigValue, toPrefix } from "./par
 export { toTarget } from "./sandbox.ts";
 export { createConfigSchema } from "./schema.ts";
 export { type OAuthConfig, type ToolRule } from "./server-rows.ts";
-export { type ApiConfig, argumentsIn, type CommandTool, type CommandWord, fillWord } from "./source-rows.ts";
+export {
+  type ApiConfig,
+  argumentsIn,
+  type CommandTool,
+  type CommandWord,
+  fillWord,
+  type GraphQlConfig,
+} from "./source-rows.ts";
 export {
   cacheFolder,
   createPrivateFile,

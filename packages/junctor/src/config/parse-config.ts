@@ -112,7 +112,7 @@ function readTop(given: ConfigValue): ConfigObject {
 
 /** Whether an object says how a server is reached. */
 function isEntry(object: ConfigObject | undefined): boolean {
-  return object !== undefined && ["command", "url", "openapi"].some((key) => object.has(key));
+  return object !== undefined && ["command", "url", "openapi", "graphql"].some((key) => object.has(key));
 }
 
 function readServers(

@@ -232,6 +232,59 @@ export const openApi: Type<ApiConfig> = either(
   }),
 );
 
+export const graphQlRows = {
+  server: row({
+    type: address,
+    isRequired: true,
+    ...restarts,
+    doc: "the address of the API, to which `headers` of the entry are sent. Its host may be private",
+  }),
+  schema: row({
+    type: path,
+    ...restarts,
+    byDefault: "the API is asked",
+    doc: "a file with its schema, as definitions (SDL) or as the answer of an introspection. Relative to the folder of the config",
+  }),
+  tools: row({
+    type: choice("fields", "query"),
+    usual: "fields",
+    ...restarts,
+    doc: "`fields`: a tool for each query and mutation. `query`: one tool that takes any document, and one that searches the schema",
+  }),
+  mutations: row({ type: flag, usual: true, ...restarts, doc: "`false`: queries only" }),
+  depth: row({
+    type: number({ min: 0, max: 5, example: 1 }),
+    usual: 1,
+    ...restarts,
+    doc: "how deep objects in objects are asked for; lists in pages do not count",
+  }),
+  hosts: row({
+    type: texts('"hosts": ["api.internal"]'),
+    usual: [],
+    ...restarts,
+    doc: "further hosts that may be asked though they are private",
+  }),
+  timeoutMs: row({
+    type: ms(60_000),
+    usual: 60_000,
+    ...restarts,
+    doc: "how long one request to the API may take",
+  }),
+};
+
+/** A GraphQL API, and how it becomes tools. */
+export interface GraphQlConfig extends Of<typeof graphQlRows> {}
+
+/** The address alone, or with settings. */
+export const graphQl: Type<GraphQlConfig> = either(
+  isText,
+  converted(address, (server) => ({ ...usualOf(graphQlRows), server })),
+  object(graphQlRows, {
+    example: '"graphql": "https://api.example.com/graphql"',
+    missing: 'does not say where the API is: write "server": "https://api.example.com/graphql"',
+  }),
+);
+
 function readRun(given: ConfigValue): readonly CommandWord[] | undefined {
   const { value, path, findings } = given;
   if (!Array.isArray(value) || value.length === 0)

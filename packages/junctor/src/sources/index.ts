@@ -50,11 +50,27 @@ export async function openSource(
   }
 
   async function load(): Promise<Provider> {
+    if (launch.kind === "graphql") {
+      const { fromGraphQl } = await loadGraphQl();
+      return fromGraphQl({ ...launch.api, headers: launch.headers, clock, onWarning, onError });
+    }
     if (launch.kind === "openapi") {
       const { spec, ...options } = launch.api;
       return fromOpenApi(spec, { ...options, headers: launch.headers, clock, onWarning, onError });
     }
     const { fromCommands } = await import("./commands/commands.ts");
     return fromCommands({ launch, sandbox }, { guardian, clock, onError });
+  }
+}
+
+/** The package `graphql` is installed by who wants it. */
+async function loadGraphQl() {
+  try {
+    return await import("./graphql/graphql.ts");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new Error('it needs the package "graphql": run npm install graphql@16 where junctor is installed', {
+      cause: error,
+    });
   }
 }

@@ -137,6 +137,7 @@ export function checkPlaces(file: string, config: GatewayConfig, isTrusted: bool
   const { middleware, lock, servers, http } = config;
   const envFiles = servers.flatMap(({ launch }) => {
     if (launch.kind === "openapi") return /^https?:/i.test(launch.api.spec) ? [] : [launch.api.spec];
+    if (launch.kind === "graphql") return launch.api.schema ?? [];
     return launch.kind === "http" ? [] : (launch.envFile ?? []);
   });
   const paths = [file, ...middleware, ...(lock === undefined ? [] : [lock.file]), ...envFiles];
