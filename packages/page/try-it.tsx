@@ -372,10 +372,7 @@ function writeCall(way: string, tool: string, value: unknown, url: string): stri
   const quote = (text: string): string =>
     /^[\w./:=@,+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
   if (way === "junctor call") {
-    const given = Object.entries(isObject(value) ? value : {}).map(([name, each]) =>
-      quote(`${name}=${typeof each === "string" ? each : JSON.stringify(each)}`),
-    );
-    return [`junctor call ${quote(tool)} --server ${url}`, ...given].join(" \\\n  ");
+    return `junctor call ${quote(tool)} --server ${url} \\\n  --args ${quote(JSON.stringify(value))}`;
   }
   if (way === "curl") {
     const message = {

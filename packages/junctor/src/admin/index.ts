@@ -5,6 +5,7 @@ export type {
   ApprovalReport,
   ApprovalReports,
   CheckReport,
+  History as CallHistory,
   LogReport,
   ServerReport,
   Servers,

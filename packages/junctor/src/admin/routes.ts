@@ -230,7 +230,7 @@ export const routes: readonly Route[] = [
       "Who used how much: `tools/call`, `resources/read` and `prompts/get`. For more than a day, and further back than the calls in memory, it is the sum of all gateways of this user, a minute old.",
     query: object<{ readonly by: answers.Usage["by"]; readonly sinceMs: number }>("", {
       by: word("What the sums are by.", ["caller", "tool", "server"], "tool"),
-      sinceMs: count("Of the last milliseconds, at most 7 days; `junctor usage` reads 30.", {
+      sinceMs: count("Of the last milliseconds, at most 7 days.", {
         maximum: 7 * 86_400_000,
         default: 3_600_000,
       }),

@@ -235,7 +235,36 @@ export const commands = {
     shared: ["gateway"],
     examples: ["status", "status --config .mcp.json --json"],
     failure: "a server is down",
-    guesses: "ps info health top servers state running",
+    guesses: "ps info health servers state running",
+  },
+  top: {
+    group: "Every day",
+    brief: { beside: "status" },
+    summary: "Watch what a running gateway does: what is wrong, the busiest tools, who calls.",
+    flags: {
+      once: { help: "once, as into a pipe, instead of again every 2 s" },
+      json: { help: "once, as JSON" },
+    },
+    shared: ["gateway"],
+    examples: ["top", "top --once"],
+    guesses: "watch live monitor htop",
+  },
+  usage: {
+    group: "Every day",
+    brief: { beside: "status" },
+    summary:
+      "Who used which tools how often, how slow they were, and about how many tokens went through, in all gateways of yours.",
+    flags: {
+      by: {
+        value: "WHAT",
+        help: "caller, tool or server (default tool)",
+        complete: ["caller", "tool", "server"],
+      },
+      since: { value: "TIME", help: "how far back, at most 30d, such as 24h (default 7d)" },
+      json: { help: "as JSON, with all rows" },
+    },
+    examples: ["usage --by caller", "usage --by server --since 24h --json"],
+    guesses: "stats statistics metrics tokens spend",
   },
   open: {
     group: "Every day",
