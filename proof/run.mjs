@@ -46,6 +46,11 @@ const proofs = [
     "the packed types with TypeScript 5.4 to 7, library checks on",
   ],
   [
+    "approvals",
+    "attacks/approvals.mjs",
+    "calls that a person must agree to: answered, forged and killed; --kills 30 --seed 7",
+  ],
+  [
     "once",
     "attacks/once.mjs",
     "calls with a key, cut, retried and killed: each runs once; --keys 2000 --seed 7",

@@ -256,7 +256,7 @@ function cutAfter(port: number, text: string, bytes: number): Promise<void> {
 }
 
 /** Numbers from 0 to 1 that follow from the seed. */
-function createRandom(seed: number): () => number {
+export function createRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

@@ -94,7 +94,6 @@ test("a call is not sent before the yes, and is sent once after it", async () =>
     ["asked", undefined],
     ["approved", "caller"],
     ["used", undefined],
-    ["approved", "caller"],
   ]);
 });
 
@@ -112,6 +111,10 @@ test.each([
     code: "tool.refused",
     delivery: "not_sent",
   });
+  // A second thought is another question.
+  await expect((async () => provider.call(answered(pay(), asked), contextOf()))()).rejects.toThrow(
+    "used before",
+  );
   expect(sent).toEqual([]);
 });
 

@@ -150,6 +150,8 @@ class ApprovalDesk {
     if (state.step === "operator") return this.#awaitOperator(rule, state, bare, context);
     const answer = operation.round && readAnswers(operation.round).elicited(askKey);
     const isYes = answer?.action === "accept" && answer.content["approve"] === true;
+    // A no uses the question up too: it cannot be answered again.
+    await this.#approvals.use(state.id, digestAll(subject), context.caller);
     this.#report(isYes ? "approved" : "denied", state, rule, bare, context, "caller");
     if (!isYes) throw refused("the user did not agree");
     if (rule.of === "both") return this.#askOperator(rule, subject, bare, context);
@@ -224,18 +226,18 @@ class ApprovalDesk {
     if (answer === undefined)
       return { kind: "input_required", asks: {}, state: { [stateKey]: state }, keepsAnswers: false };
     if (answer === "denied") throw refused("the person who runs the gateway denied it");
-    return this.#run(rule, { ...state, id: `${id}.${place}` }, operation, context);
+    await this.#approvals.use(`${id}.${place}`, digestAll(state.subject), context.caller);
+    return this.#run(rule, state, operation, context);
   }
 
-  /** Makes a call that was approved. From here on, the answer is used up. */
-  async #run(
+  /** Makes a call whose approval was used up. */
+  #run(
     rule: ApprovalRule,
     state: ApprovalState,
     operation: Operation,
     context: CallContext,
   ): Promise<Outcome> {
-    const { id, subject } = state;
-    await this.#approvals.use(id, digestAll(subject), context.caller);
+    const { subject } = state;
     this.#report("used", state, rule, operation, context);
     this.#approvals.keepGood(digestAll(subject), rule.goodMs);
     return this.#send(operation, context, subject, rule);
