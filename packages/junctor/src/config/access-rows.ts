@@ -453,6 +453,12 @@ export const ruleRows = {
     ...atOnce,
     doc: "globs on what a person must [agree to](../guides/a-person-says-yes.md), each call again",
   }),
+  if: row({
+    type: text('"arguments.sum > 100"'),
+    ...asked,
+    byDefault: "every call",
+    doc: "of `ask`: a condition (CEL) over `caller` and `arguments`: calls for which it does not hold are not asked about",
+  }),
   of: row({
     type: choice("caller", "operator", "both"),
     ...asked,
@@ -486,7 +492,7 @@ export const ruleRows = {
 };
 
 /** A rule about who may use what. Its condition is compiled later. */
-export interface AccessRule extends Pick<Of<typeof ruleRows>, "when" | "unless" | "profiles"> {
+export interface AccessRule extends Pick<Of<typeof ruleRows>, "when" | "unless" | "profiles" | "if"> {
   readonly kind: "allow" | "deny" | "scope" | "ask";
   /** Globs on public names. */
   readonly names: readonly string[];
@@ -509,14 +515,15 @@ const rule: Type<AccessRule> = object(ruleRows, {
         ? refuse(given, `must have one of allow, deny, scope and ask: write ${ruleExample}`)
         : undefined;
     const conditions = defined({ when: said.when, unless: said.unless, profiles: said.profiles });
-    for (const key of ["of", "waitMs", "goodMs"])
+    for (const key of ["if", "of", "waitMs", "goodMs"])
       if (kind !== "ask" && given.has(key)) refuse(given.get(key), 'belongs to a rule with "ask": remove it');
     if (kind !== "scope") {
       if (given.has("tools"))
         refuse(given.get("tools"), `does not belong here: write the globs into "${kind}"`);
       if (kind === "ask") {
         const { ask: names = [], of = "caller", waitMs = 600_000, goodMs = 0 } = said;
-        return { kind, names, scopes: [], approval: { of, waitMs, goodMs }, ...conditions };
+        const approval = { of, waitMs, goodMs };
+        return { kind, names, scopes: [], approval, ...conditions, ...defined({ if: said.if }) };
       }
       return { kind, names: said[kind] ?? [], scopes: [], ...conditions };
     }

@@ -90,7 +90,7 @@ function approval({ name: entrance }: Entrance, parts: StackParts): Layer | fals
         const owner = ownerOf(operation, context);
         const isNamed = part === "tools" || part === "prompts" || part === undefined || owner === undefined;
         const listed = isNamed ? name : `${owner.server}${config.separator}${name}`;
-        const found = rules.askFor(context.identity, listed, owner?.ownName ?? name);
+        const found = rules.askFor(context.identity, listed, owner?.ownName ?? name, operation.arguments);
         return found?.approval && { path: found.path, ...found.approval };
       },
       approvals: runtime.approvals,

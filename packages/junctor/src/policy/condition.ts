@@ -1,10 +1,11 @@
+import type { RawJson } from "@junctor/core/json";
 import type { Caller } from "@junctor/core/mcp";
 import type { Environment } from "@marcbachmann/cel-js";
 
 /** A condition of a rule, ready to be asked. */
 export interface Condition {
   /** Whether it holds for a caller; undefined where it cannot be evaluated. */
-  holds(caller: Caller | undefined): boolean | undefined;
+  holds(caller: Caller | undefined, args?: RawJson): boolean | undefined;
   /** Whether it looks at the caller at all. */
   readonly isAboutCaller: boolean;
   /** The members of the caller that it looks at. */
@@ -12,7 +13,7 @@ export interface Condition {
 }
 
 /** Turns a text into a condition, or says what is wrong with the text. */
-export type CompileCondition = (text: string) => Condition | { readonly problem: string };
+export type CompileCondition = (text: string, isOfCall?: boolean) => Condition | { readonly problem: string };
 
 /** Macros walk through a list; one in another takes as many steps as the product of both lists. */
 const macros = new Set(["all", "exists", "exists_one", "map", "filter"]);
@@ -24,7 +25,9 @@ export async function loadConditions(): Promise<CompileCondition> {
     limits: { maxAstNodes: 500, maxDepth: 50, maxListElements: 200 },
   });
   environment.registerVariable({ name: "caller", schema: callerSchema });
-  return (text) => compile(text, environment);
+  // Rules about who sees what know no call; only `if` does.
+  const ofCall = environment.clone().registerVariable({ name: "arguments", type: "map" });
+  return (text, isOfCall = false) => compile(text, isOfCall ? ofCall : environment);
 }
 
 const callerSchema = {
@@ -53,9 +56,10 @@ function compile(text: string, environment: Environment): ReturnType<CompileCond
   return {
     isAboutCaller: found.isAboutCaller,
     members: [...found.members],
-    holds: (caller) => {
+    holds: (caller, args) => {
       try {
-        const result: unknown = run({ caller: toValue(caller) });
+        const given = args === undefined ? {} : { arguments: toUnambiguous(args) };
+        const result: unknown = run({ caller: toValue(caller), ...given });
         return typeof result === "boolean" ? result : undefined;
       } catch {
         // Such as the third group of a caller that has two; the rule says what that means.
@@ -63,6 +67,23 @@ function compile(text: string, environment: Environment): ReturnType<CompileCond
       }
     },
   };
+}
+
+/**
+ * Arguments as a value. Throws where a key occurs twice: a server may read the other one. In JSON there is one colon outside of texts
+ * for each key.
+ */
+function toUnambiguous(args: RawJson): unknown {
+  const { value } = args;
+  const colons = args.text.replaceAll(/"(?:[^"\\]|\\.)*"/g, "").split(":").length - 1;
+  if (colons !== countKeys(value)) throw new Error("A key occurs twice");
+  return value;
+}
+
+function countKeys(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  const inner = Object.values(value).reduce((sum: number, each: unknown) => sum + countKeys(each), 0);
+  return Array.isArray(value) ? inner : inner + Object.keys(value).length;
 }
 
 /** A member that is not known is empty, so that a condition about it does not hold. */

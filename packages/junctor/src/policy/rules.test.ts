@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { runs } from "../../../../test/support/runs.ts";
 import { allowAll } from "../../../core/src/compose/view.ts";
 import { ConfigError } from "../../../core/src/errors/index.ts";
+import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Caller } from "../../../core/src/mcp/session.ts";
 import type { GatewayConfig } from "../config/config.ts";
 import { toAgreedPart } from "../config/edits.ts";
@@ -214,5 +215,41 @@ describe("of an edit", () => {
     ["a looser condition waits, and both hold", [deny], [{ ...deny, unless: "true" }], true, 2],
   ])("%s", (_, before, after, waits, count) => {
     expect(edit(before, after)).toEqual([waits, count]);
+  });
+});
+
+describe("a rule that asks", () => {
+  const asks = async (rule: object, args: string, who?: Caller): Promise<string | undefined> => {
+    const rules = await compileRules(parse([rule]), "config");
+    return rules?.askFor(who, "shop__pay", undefined, RawJson.fromText(args))?.path;
+  };
+
+  test.each([
+    ["arguments.sum > 100", '{"sum":101}', true],
+    ["arguments.sum > 100", '{"sum":100}', false],
+    ["arguments.sum > 100", '{"sum":1e400}', true],
+    ["arguments.sum == 150", '{"sum":150}', true],
+    ["arguments.sum > 100", "{}", true],
+    ["arguments.sum > 100", '{"sum":"9"}', true],
+    ["arguments.sum > 100", '{"sum":1000,"sum":1}', true],
+    ["arguments.sum > 100", '{"sum":1,"note":"a:b{\\"c\\":1}"}', false],
+    ["arguments.to.startsWith('bob')", '{"to":"bobby"}', true],
+    ["arguments.to.startsWith('bob')", '{"to":"ann","more":{"a":[{"b":1}]}}', false],
+    ["arguments.list.exists(one, one == 'x')", '{"list":["y","x"]}', true],
+    ["has(arguments.force) && arguments.force == true", '{"sum":1}', false],
+    ["arguments.sum > 1 && caller.name == 'ada'", '{"sum":2}', false],
+  ])("with %s about %s: %s", async (condition, args, expected) => {
+    expect((await asks({ ask: ["shop__*"], if: condition }, args)) !== undefined).toBe(expected);
+  });
+
+  test("asks about what it names alone, and where its conditions about the caller hold", async () => {
+    expect(await asks({ ask: ["other__*"] }, "{}")).toBeUndefined();
+    const rule = { ask: ["shop__*"], unless: "'ops' in caller.groups" };
+    expect(await asks(rule, "{}", { name: "ada", groups: ["ops"] })).toBeUndefined();
+    expect(await asks(rule, "{}", { name: "bob" })).toBe("rules[0]");
+  });
+
+  test("conditions about who sees what know no arguments", async () => {
+    await expect(asks({ deny: ["a"], when: "arguments.sum > 1" }, "{}")).rejects.toThrow("is wrong");
   });
 });

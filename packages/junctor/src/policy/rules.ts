@@ -1,5 +1,6 @@
 import type { Policy } from "@junctor/core/compose";
 import { ConfigError, type ConfigIssue } from "@junctor/core/errors";
+import type { RawJson } from "@junctor/core/json";
 import type { Caller } from "@junctor/core/mcp";
 import { createGlob, createGlobs } from "@junctor/server/internal";
 import type { AccessRule, GatewayConfig } from "../config/index.ts";
@@ -14,6 +15,8 @@ export interface CompiledRule extends Pick<
   readonly path: string;
   readonly when: Condition | undefined;
   readonly unless: Condition | undefined;
+  /** Of an `ask` rule: the calls that it is about. */
+  readonly ifCall: Condition | undefined;
 }
 
 /** The decision about a name for a caller. */
@@ -33,8 +36,13 @@ export interface CallerRules {
   decide(caller: Caller | undefined, name: string, ownName?: string): RuleDecision;
   /** Whether some rule asks a person. */
   readonly canAsk: boolean;
-  /** The first rule by which a person must agree to a call. */
-  askFor(caller: Caller | undefined, name: string, ownName?: string): CompiledRule | undefined;
+  /** The first rule by which a person must agree to a call; without arguments, to some call. */
+  askFor(
+    caller: Caller | undefined,
+    name: string,
+    ownName?: string,
+    args?: RawJson,
+  ): CompiledRule | undefined;
   /** The rules that apply at a profile. Without it they are those of `/mcp`. */
   at(mount: string): CallerRules;
 }
@@ -43,7 +51,9 @@ export interface CallerRules {
 export async function compileRules(config: GatewayConfig, file: string): Promise<CallerRules | undefined> {
   const { rules } = config;
   if (rules.length === 0) return undefined;
-  const hasConditions = rules.some(({ when, unless }) => when !== undefined || unless !== undefined);
+  const hasConditions = rules.some(
+    ({ when, unless, ...rule }) => when !== undefined || unless !== undefined || rule.if !== undefined,
+  );
   const compile = hasConditions ? await loadConditions() : undefined;
   const issues: ConfigIssue[] = [];
   const compiled = rules.map((rule, index) => compileRule(rule, `rules[${index}]`, compile, issues));
@@ -53,19 +63,23 @@ export async function compileRules(config: GatewayConfig, file: string): Promise
 }
 
 function compileRule(
-  { kind, names, scopes, when, unless, profiles, approval }: AccessRule,
+  { kind, names, scopes, when, unless, profiles, approval, if: ifCall }: AccessRule,
   path: string,
   compile: CompileCondition | undefined,
   issues: ConfigIssue[],
 ): CompiledRule {
   const condition = (key: string, text: string | undefined): Condition | undefined => {
-    const made = text === undefined ? undefined : compile?.(text);
+    const made = text === undefined ? undefined : compile?.(text, key === "if");
     if (made === undefined || !("problem" in made)) return made;
     issues.push({ path: `junctor.${path}.${key}`, message: made.problem });
     return undefined;
   };
   const bound = profiles === undefined ? {} : { profiles };
-  const conditions = { when: condition("when", when), unless: condition("unless", unless) };
+  const conditions = {
+    when: condition("when", when),
+    unless: condition("unless", unless),
+    ifCall: condition("if", ifCall),
+  };
   return { kind, names, scopes, path, ...conditions, ...bound, ...(approval && { approval }) };
 }
 
@@ -105,21 +119,27 @@ function createRules(
     policies.set(key, narrowed);
     return narrowed;
   };
-  const askers = new WeakMap<readonly CompiledRule[], Map<string, CompiledRule | undefined>>();
+  const askers = new WeakMap<readonly CompiledRule[], Map<string, readonly CompiledRule[]>>();
+  const askersOf = (caller: Caller | undefined, name: string, ownName: string): readonly CompiledRule[] => {
+    const rules = rulesFor(caller);
+    let asking = askers.get(rules);
+    if (asking === undefined) askers.set(rules, (asking = new Map<string, readonly CompiledRule[]>()));
+    const key = ownName === name ? name : `${name}\n${ownName}`;
+    const known = asking.get(key);
+    if (known !== undefined) return known;
+    const found = rules.filter((rule) => rule.kind === "ask" && fits(rule, name, ownName));
+    if (asking.size >= maxNames) asking.clear();
+    asking.set(key, found);
+    return found;
+  };
   return {
     all,
     canAsk: here.some(({ kind }) => kind === "ask"),
-    askFor: (caller, name, ownName = name) => {
-      const rules = rulesFor(caller);
-      let asking = askers.get(rules);
-      if (asking === undefined) askers.set(rules, (asking = new Map<string, CompiledRule | undefined>()));
-      const key = ownName === name ? name : `${name}\n${ownName}`;
-      if (asking.has(key)) return asking.get(key);
-      const found = rules.find((rule) => rule.kind === "ask" && fits(rule, name, ownName));
-      if (asking.size >= maxNames) asking.clear();
-      asking.set(key, found);
-      return found;
-    },
+    // A condition that cannot be evaluated asks.
+    askFor: (caller, name, ownName = name, args) =>
+      askersOf(caller, name, ownName).find(
+        ({ ifCall }) => args === undefined || ifCall === undefined || ifCall.holds(caller, args) !== false,
+      ),
     at: (name) => {
       let rules = mounts.get(name);
       if (rules === undefined) mounts.set(name, (rules = createRules(all, baseScopes, name)));
