@@ -23,7 +23,7 @@ import {
   secretsAt,
   silentLog,
 } from "../log/index.ts";
-import { KeptCalls, openCallFile, shareCalls } from "../once/index.ts";
+import { KeptCalls, openCallFile, SharedCalls } from "../once/index.ts";
 import {
   type CallerPolicyOptions,
   findDeadRules,
@@ -214,7 +214,7 @@ function keepCalls(
     log.warn(error instanceof Error ? { error: error.message } : {}, text);
   const ledger =
     cluster !== undefined
-      ? shareCalls({ cluster, seal, keepMs: limits.keepMs, clock, onWarning })
+      ? new SharedCalls({ cluster, seal, keepMs: limits.keepMs, clock, onWarning })
       : file === undefined
         ? undefined
         : openCallFile({ path: file, ...limits, clock, onWarning });

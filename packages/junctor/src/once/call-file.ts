@@ -87,14 +87,7 @@ export function openCallFile(options: CallFileOptions): CallLedger & Disposable 
         append(id, { fingerprint, expiresAt: now + keepMs, end: undefined });
       } catch (error) {
         onWarning(`the beginning of a call cannot be written to ${path}`, error);
-        throw new RpcError(
-          "rpc.overloaded",
-          "The gateway cannot note that this call begins; nothing was sent",
-          {
-            data: { code: "rpc.overloaded", delivery: "not_sent", retryAfterMs: 1000 },
-            cause: error,
-          },
-        );
+        throw notBegun(error);
       }
       return undefined;
     },
@@ -112,6 +105,12 @@ export function openCallFile(options: CallFileOptions): CallLedger & Disposable 
       unlock();
     },
   };
+}
+
+function notBegun(cause: unknown): RpcError {
+  const text = "The gateway cannot note that this call begins; nothing was sent";
+  const data = { code: "rpc.overloaded", delivery: "not_sent", retryAfterMs: 1000 };
+  return new RpcError("rpc.overloaded", text, { data, cause });
 }
 
 /**

@@ -3,7 +3,7 @@ import { RpcError } from "@junctor/core/errors";
 import { type KeptEnd, sizeOf, wasNotSent } from "./call-end.ts";
 
 /** A call that has a key. */
-export interface KeptCall {
+interface KeptCall {
   /** Caller and key; for a later round of questions, also what was answered. */
   readonly id: string;
   /** What is called, with which arguments. */

@@ -41,123 +41,148 @@ interface OwnCall {
  * before the end is there, the outcome is unknown. An engine that was restarted gives no key away for 10 s, in which replicas
  * write again what they have.
  */
-export function shareCalls(options: SharedCallsOptions): CallLedger & Disposable {
-  const { cluster, seal, keepMs, clock = systemClock, onWarning } = options;
-  const { store, membership } = cluster;
-  const holder = `once:${membership.id}`;
-  const own = new Map<string, OwnCall>();
-  const waiting = new Map<string, () => void>();
-  let isOver = false;
-  let isFailing = false;
-  let stopTimer = (): void => {};
+export class SharedCalls implements CallLedger, Disposable {
+  readonly #options: SharedCallsOptions;
+  readonly #clock: Clock;
+  readonly #store: SharedCallsOptions["cluster"]["store"];
+  readonly #holder: string;
+  readonly #own = new Map<string, OwnCall>();
+  /** By the ids of calls of other replicas, what wakes those that wait for the end. */
+  readonly #waiting = new Map<string, () => void>();
+  readonly #stopNews: () => void;
+  #isOver = false;
+  #isFailing = false;
+  #stopTimer = (): void => {};
+
+  constructor(options: SharedCallsOptions) {
+    const { store, membership } = options.cluster;
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#store = store;
+    this.#holder = `once:${membership.id}`;
+    this.#lookLater();
+    this.#stopNews = store.onNews((news) => this.#waiting.get(idOf(news) ?? "")?.());
+  }
+
+  async begin({ id, fingerprint }: Parameters<CallLedger["begin"]>[0]): Promise<EarlierCall | undefined> {
+    try {
+      const current = await this.#store.claim(keyOf(id), this.#holder, claimMs);
+      if (current !== this.#holder) {
+        const known = await readFingerprint(this.#store, id, this.#clock);
+        const ended = this.#awaitEnd(id, current.slice("once:".length));
+        return { fingerprint: known ?? fingerprint, ended };
+      }
+      const expiresAt = this.#clock.now() + this.#options.keepMs;
+      const call = { fingerprint, expiresAt, end: undefined, isWritten: false };
+      if (!(await this.#write(id, call))) throw new Error("Another replica took the key meanwhile");
+      this.#own.set(id, call);
+      return undefined;
+    } catch (error) {
+      throw unreachable(error);
+    }
+  }
+
+  async end(id: string, end: KeptEnd): Promise<void> {
+    const { seal, keepMs } = this.#options;
+    const begun = this.#own.get(id);
+    if (begun === undefined) return;
+    const text = seal.seal(formatEnd(end), id, keepMs);
+    const fits = text.length <= chunkLength * maxChunks;
+    const shared = fits ? text : seal.seal(formatEnd({ kind: "dropped" }), id, keepMs);
+    const call = { ...begun, expiresAt: this.#clock.now() + keepMs, end: shared, isWritten: false };
+    this.#own.set(id, call);
+    // What cannot be written now is written as soon as the store is back.
+    await this.#write(id, call).catch(() => false);
+  }
+
+  async release(id: string): Promise<void> {
+    this.#own.delete(id);
+    await this.#store.release(keyOf(id), this.#holder).catch(() => {});
+  }
+
+  [Symbol.dispose](): void {
+    this.#isOver = true;
+    this.#stopTimer();
+    this.#stopNews();
+  }
 
   /** Resolves with whether the key is this replica's. */
-  const write = async (id: string, call: OwnCall): Promise<boolean> => {
-    const left = Math.max(1000, call.expiresAt - clock.now());
+  async #write(id: string, call: OwnCall): Promise<boolean> {
+    const store = this.#store;
+    const left = Math.max(1000, call.expiresAt - this.#clock.now());
     const [renewed] = await Promise.all([
-      store.renew([keyOf(id)], holder, left),
+      store.renew([keyOf(id)], this.#holder, left),
       store.write(`${keyOf(id)}:f`, call.fingerprint, left),
-      call.end === undefined ? undefined : writeEnd(id, call.end, left),
+      call.end === undefined ? undefined : this.#writeEnd(id, call.end, left),
     ]);
     call.isWritten = true;
     if (call.end !== undefined) await store.publish(JSON.stringify({ kind: newsKind, id })).catch(() => {});
     return renewed[0] === true;
-  };
-  const writeEnd = async (id: string, end: string, ttlMs: number): Promise<void> => {
+  }
+
+  async #writeEnd(id: string, end: string, ttlMs: number): Promise<void> {
     const chunks = toChunks(end);
     // The first comes last: it says how many there are.
     for (let at = chunks.length - 1; at >= 0; at--)
-      await store.write(`${keyOf(id)}:e:${at}`, `${chunks.length} ${chunks[at]}`, ttlMs);
-  };
-  const look = async (): Promise<void> => {
-    const now = clock.now();
-    for (const [id, { expiresAt, end }] of own) if (end !== undefined && expiresAt <= now) own.delete(id);
-    const isYoung = store.isYoung?.(claimMs + lookMs) === true;
-    const due = [...own].filter(([, call]) => isYoung || !call.isWritten);
-    for (let at = 0; at < due.length; at += 50)
-      await Promise.all(due.slice(at, at + 50).map(([id, call]) => write(id, call)));
-    isFailing = false;
-  };
-  const lookAgain = (): void => {
-    stopTimer = (clock.idleTimer ?? clock.timer)(lookMs, () => {
-      look()
-        .catch((error: unknown) => {
-          if (!isFailing) onWarning("ends of calls cannot be told to other replicas", error);
-          isFailing = true;
-        })
-        .finally(() => (isOver ? undefined : lookAgain()));
-    });
-  };
-  lookAgain();
-  const stopNews = store.onNews((news) => waiting.get(idOf(news) ?? "")?.());
+      await this.#store.write(`${keyOf(id)}:e:${at}`, `${chunks.length} ${chunks[at]}`, ttlMs);
+  }
 
-  const readEnd = async (id: string): Promise<KeptEnd | undefined> => {
+  async #readEnd(id: string): Promise<KeptEnd | undefined> {
+    const store = this.#store;
     const [count, first] = split(await store.read(`${keyOf(id)}:e:0`));
     if (first === undefined) return undefined;
     const rest = Array.from({ length: count - 1 }, (_, at) => store.read(`${keyOf(id)}:e:${at + 1}`));
     const texts = (await Promise.all(rest)).map((text) => split(text)[1]);
     if (texts.includes(undefined)) return undefined;
-    const opened = seal.open([first, ...texts].join(""), id);
+    const opened = this.#options.seal.open([first, ...texts].join(""), id);
     return opened.ok ? parseEnd(opened.payload as string) : { kind: "unknown" };
-  };
+  }
+
   /** Waits for the end of a call that another replica makes. */
-  const follow = async (id: string, at: string): Promise<KeptEnd> => {
+  async #awaitEnd(id: string, at: string): Promise<KeptEnd> {
+    const clock = this.#clock;
     let reachedAt = clock.now();
     for (;;) {
       const news = createDeferred<void>();
-      waiting.set(id, news.resolve);
+      this.#waiting.set(id, news.resolve);
       try {
-        const isGone = (await membership.findAgain(at)) === undefined;
-        const end = await readEnd(id);
+        const isGone = (await this.#options.cluster.membership.findAgain(at)) === undefined;
+        const end = await this.#readEnd(id);
         if (end !== undefined) return end;
         if (isGone) return { kind: "unknown" };
         reachedAt = clock.now();
       } catch (error) {
         if (clock.now() - reachedAt > awayMs) throw unreachable(error);
       } finally {
-        waiting.delete(id);
+        this.#waiting.delete(id);
       }
       await Promise.race([news.promise, sleep(waitMs, clock)]);
     }
-  };
+  }
 
-  return {
-    begin: async ({ id, fingerprint }): Promise<EarlierCall | undefined> => {
-      try {
-        const current = await store.claim(keyOf(id), holder, claimMs);
-        if (current !== holder) {
-          const known = await readFingerprint(store, id, clock);
-          return { fingerprint: known ?? fingerprint, ended: follow(id, current.slice("once:".length)) };
-        }
-        const call = { fingerprint, expiresAt: clock.now() + keepMs, end: undefined, isWritten: false };
-        if (!(await write(id, call))) throw new Error("Another replica took the key meanwhile");
-        own.set(id, call);
-        return undefined;
-      } catch (error) {
-        throw unreachable(error);
-      }
-    },
-    end: async (id, end) => {
-      const begun = own.get(id);
-      if (begun === undefined) return;
-      const text = seal.seal(formatEnd(end), id, keepMs);
-      const fits = text.length <= chunkLength * maxChunks;
-      const shared = fits ? text : seal.seal(formatEnd({ kind: "dropped" }), id, keepMs);
-      const call = { ...begun, expiresAt: clock.now() + keepMs, end: shared, isWritten: false };
-      own.set(id, call);
-      // What cannot be written now is written as soon as the store is back.
-      await write(id, call).catch(() => false);
-    },
-    release: async (id) => {
-      own.delete(id);
-      await store.release(keyOf(id), holder).catch(() => {});
-    },
-    [Symbol.dispose]: () => {
-      isOver = true;
-      stopTimer();
-      stopNews();
-    },
-  };
+  async #look(): Promise<void> {
+    const now = this.#clock.now();
+    for (const [id, { expiresAt, end }] of this.#own)
+      if (end !== undefined && expiresAt <= now) this.#own.delete(id);
+    const isYoung = this.#store.isYoung?.(claimMs + lookMs) === true;
+    const due = [...this.#own].filter(([, call]) => isYoung || !call.isWritten);
+    for (let at = 0; at < due.length; at += 50)
+      await Promise.all(due.slice(at, at + 50).map(([id, call]) => this.#write(id, call)));
+    this.#isFailing = false;
+  }
+
+  #lookLater(): void {
+    const clock = this.#clock;
+    this.#stopTimer = (clock.idleTimer ?? clock.timer)(lookMs, () => {
+      this.#look()
+        .catch((error: unknown) => {
+          if (!this.#isFailing)
+            this.#options.onWarning("ends of calls cannot be told to other replicas", error);
+          this.#isFailing = true;
+        })
+        .finally(() => (this.#isOver ? undefined : this.#lookLater()));
+    });
+  }
 }
 
 const newsKind = "once";
