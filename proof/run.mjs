@@ -56,6 +56,7 @@ const proofs = [
     "calls with a key, cut, retried and killed: each runs once; --keys 2000 --seed 7",
   ],
   ["mistakes", "kit/mistakes.mjs", "mistakes of authors, found by TypeScript and when an app is made"],
+  ["runtimes", "kit/runtimes.mjs", "one app and one client on Node, Bun, Deno and workerd"],
   ["frameworks", "kit/frameworks.mjs", "one app inside eight frameworks"],
   ["slow", "../scripts/test.mjs --slow", "the tests that are long or load the machine"],
   [

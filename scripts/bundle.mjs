@@ -50,9 +50,10 @@ async function bundleEdge() {
   const inPlaceOf = new Map([
     ["node:buffer", "buffer.ts"],
     ["node:crypto", "crypto.ts"],
-    [join(sourceOf("core"), "schema/engine.ts"), "engine.ts"],
+    [join(sourceOf("core"), "schema/ajv.ts"), "interpreter.ts"],
     [join(sourceOf("server"), "app/transports.ts"), "transports.ts"],
   ]);
+  const unused = new Set(inPlaceOf.values());
   const globals = ["process", "setTimeout", "setInterval", "setImmediate", "clearTimeout", "clearInterval"];
   await build({
     cwd: root,
@@ -73,18 +74,22 @@ async function bundleEdge() {
       {
         name: "edge",
         generateBundle(_, files) {
+          if (unused.size > 0) throw new Error(`nothing is replaced by ${[...unused].join(", ")} of edge`);
           for (const { fileName, imports = [] } of Object.values(files)) {
             if (imports.length > 0)
               throw new Error(`${fileName} must import nothing, but imports ${imports.join(", ")}`);
           }
         },
         async resolveId(id, importer, options) {
-          if (options.kind === "dynamic-import") return edge("absent.ts");
           const ofCore = /^@junctor\/core\/([\w-]+)$/.exec(id)?.[1];
           const found = ofCore === undefined ? undefined : join(sourceOf("core"), ofCore, "index.ts");
           const path = found ?? (id.startsWith(".") ? join(importer, "..", id) : id);
           const other = inPlaceOf.get(path);
-          if (other !== undefined) return edge(other);
+          if (other !== undefined) {
+            unused.delete(other);
+            return edge(other);
+          }
+          if (options.kind === "dynamic-import") return edge("absent.ts");
           if (found !== undefined) return this.resolve(found, importer, options);
           return undefined;
         },

@@ -3,7 +3,7 @@ import { type Clock, systemClock, Numbered, isPromise, type Cancellation } from 
 import { ClosedError } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
 import { type LinkEvents, type LinkMode, sessionHeader } from "@junctor/core/mcp";
-import { type Dispatcher, Pool } from "undici";
+import { type Dispatcher, Pool } from "undici/index.js";
 import { type Authorizer, parseChallenge } from "../sign-in/index.ts";
 import {
   type Exchange,

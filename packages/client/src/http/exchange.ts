@@ -5,7 +5,7 @@ import { ClosedError, failureCodeOf, systemCodeOf, HttpError, RpcError } from "@
 import { Pieced, minPiecedBytes } from "@junctor/core/json";
 import { messageShape } from "@junctor/core/mcp";
 import { type Incoming, parseMessage, parsePieced } from "@junctor/core/rpc";
-import { type Dispatcher, errors as undiciErrors } from "undici";
+import { type Dispatcher, errors as undiciErrors } from "undici/index.js";
 
 /** Where requests go. Taking a URL apart for each of them would cost more than a small answer takes to read. */
 interface HttpTarget {

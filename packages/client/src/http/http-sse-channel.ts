@@ -2,7 +2,7 @@ import { type Clock, createDeferred, LazyAbort, BoundedQueue } from "@junctor/co
 import { ClosedError, ConnectError, SessionExpiredError } from "@junctor/core/errors";
 import { messageShape } from "@junctor/core/mcp";
 import { type Channel, type Incoming, encodeMessage, parseMessage } from "@junctor/core/rpc";
-import { Agent, type Dispatcher } from "undici";
+import { Agent, type Dispatcher } from "undici/index.js";
 import type { Authorizer } from "../sign-in/index.ts";
 import { sendAuthorized, type HeaderSource } from "./endpoint.ts";
 import {

@@ -45,7 +45,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     if (url.protocol !== "https:" && !(isPlain && mayBePlain))
       throw new ForbiddenAddress(url.host, `${url.protocol}// is not https://`);
     const [{ Agent, request }, { default: addresses }] = await Promise.all([
-      import("undici"),
+      import("undici/index.js"),
       import("ipaddr.js"),
     ]);
     const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
@@ -122,7 +122,7 @@ export async function createApiFetch({
   (url: URL, request: ApiRequest, secret: { readonly [name: string]: string }) => Promise<ApiAnswer>
 > {
   const [{ Agent, request }, { default: addresses }] = await Promise.all([
-    import("undici"),
+    import("undici/index.js"),
     import("ipaddr.js"),
   ]);
   const hosts: ReachableHosts = {

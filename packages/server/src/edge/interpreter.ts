@@ -1,6 +1,6 @@
 import { type OutputUnit, type SchemaDraft, Validator } from "@cfworker/json-schema";
 
-// The engine that checks JSON Schemas where code must not be made from text: an interpreter, in place of ajv (decision 11).
+// JSON Schemas are checked by an interpreter where code must not be made from text, in place of ajv (decision 11).
 
 interface Fault {
   readonly keyword: string;
@@ -14,56 +14,71 @@ interface Validate {
   errors: readonly Fault[] | null;
 }
 
-interface Engine {
-  findFault(schema: object): string | undefined;
-  createCompiler(options: { readonly allErrors: boolean }): { compile(schema: object): Validate };
+/** As much of the class of ajv as the checks of JSON Schemas use. */
+class Interpreter {
+  readonly formats: object = {};
+  errors: readonly Fault[] | null = null;
+  readonly #draft: SchemaDraft;
+  readonly #allErrors: boolean;
+
+  constructor(draft: SchemaDraft, allErrors = false) {
+    this.#draft = draft;
+    this.#allErrors = allErrors;
+  }
+
+  /** Judges a schema; the meta-schema is that of the draft. */
+  validate(_metaSchema: string, schema: object): boolean {
+    const fault = findTypeFault(schema, "");
+    this.errors = fault === undefined ? null : [fault];
+    return fault === undefined;
+  }
+
+  compile(schema: object): Validate {
+    const validator = new Validator(withLenientPatterns(schema) as object, this.#draft, !this.#allErrors);
+    const validate: Validate = Object.assign(
+      (value: unknown): boolean => {
+        const { valid, errors } = validator.validate(value);
+        validate.errors = valid ? null : innermost(errors).map(toFault);
+        return valid;
+      },
+      { errors: null },
+    );
+    return validate;
+  }
 }
 
-const drafts: { readonly [dialect: string]: SchemaDraft } = {
-  "2020-12": "2020-12",
-  "2019-09": "2019-09",
-  "draft-07": "7",
+interface Options {
+  readonly allErrors?: boolean;
+}
+
+const of = (draft: SchemaDraft): new (options: Options) => Interpreter =>
+  class extends Interpreter {
+    constructor({ allErrors }: Options) {
+      super(draft, allErrors);
+    }
+  };
+
+/** The names of `schema/ajv.ts` in core, which this file is in place of. */
+export const ajvOf: { readonly [dialect: string]: new (options: Options) => Interpreter } = {
+  "2020-12": of("2020-12"),
+  "2019-09": of("2019-09"),
+  "draft-07": of("7"),
 };
-const engines = new Map<string, Engine>();
 
-export function loadedEngine(dialect: string): Engine {
-  const engine = engines.get(dialect) ?? createEngine(drafts[dialect] ?? "2020-12");
-  engines.set(dialect, engine);
-  return engine;
-}
-
-export function loadEngine(dialect: string): Promise<Engine> {
-  return Promise.resolve(loadedEngine(dialect));
-}
+/** The interpreter knows the formats. */
+export function addFormats(): void {}
 
 const types = new Set<unknown>(["string", "number", "integer", "boolean", "null", "array", "object"]);
 
-function createEngine(draft: SchemaDraft): Engine {
-  return {
-    findFault: (schema) => findTypeFault(schema, ""),
-    createCompiler: ({ allErrors }) => ({
-      compile: (schema) => {
-        const validator = new Validator(withLenientPatterns(schema) as object, draft, !allErrors);
-        const validate: Validate = Object.assign(
-          (value: unknown): boolean => {
-            const { valid, errors } = validator.validate(value);
-            validate.errors = valid ? null : innermost(errors).map(toFault);
-            return valid;
-          },
-          { errors: null },
-        );
-        return validate;
-      },
-    }),
-  };
-}
-
 /** An unknown `type` would refuse every value without a word. */
-function findTypeFault(schema: unknown, at: string): string | undefined {
+function findTypeFault(schema: unknown, at: string): Fault | undefined {
   if (typeof schema !== "object" || schema === null) return undefined;
   const { type, properties } = schema as { readonly type?: unknown; readonly properties?: object };
   for (const one of type === undefined ? [] : [type].flat())
-    if (!types.has(one)) return `${at}/type must be equal to one of the allowed values`;
+    if (!types.has(one)) {
+      const message = "must be equal to one of the allowed values";
+      return { keyword: "enum", instancePath: `${at}/type`, message, params: {} };
+    }
   for (const [name, property] of Object.entries(properties ?? {})) {
     const fault = findTypeFault(property, `${at}/properties/${name}`);
     if (fault !== undefined) return fault;
