@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
-import { inputRequired } from "../../packages/core/src/provider/ask.ts";
+import { inputRequired } from "../../packages/core/src/provider/content.ts";
 import { createCompletionRegistry } from "../../packages/server/src/registry/completion.ts";
 import { createPromptRegistry } from "../../packages/server/src/registry/prompts.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";

@@ -14,7 +14,7 @@ import {
   toTrunkKeys,
   type Trunk,
 } from "../../packages/junctor/src/cluster/trunk.ts";
-import type { PipedFrom } from "../../packages/server/src/http/elsewhere.ts";
+import type { PipedFrom } from "../../packages/server/src/http/session-table.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 

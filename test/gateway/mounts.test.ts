@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
-import { inputRequired } from "../../packages/core/src/provider/ask.ts";
+import { inputRequired } from "../../packages/core/src/provider/content.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createResourceRegistry } from "../../packages/server/src/registry/resources.ts";

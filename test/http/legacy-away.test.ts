@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createDeferred } from "../../packages/core/src/async/queue.ts";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
-import { inputRequired } from "../../packages/core/src/provider/ask.ts";
+import { inputRequired } from "../../packages/core/src/provider/content.ts";
 import { createVirtualClock, type VirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { type Listening, listen } from "../support/http-tools.ts";
 import { connectLegacy, type HttpWire, legacyCall } from "../support/http-wire.ts";

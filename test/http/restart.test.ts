@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
 import { createSeal } from "../../packages/core/src/mcp/seal.ts";
-import { inputRequired } from "../../packages/core/src/provider/ask.ts";
+import { inputRequired } from "../../packages/core/src/provider/content.ts";
 import { startCli } from "../support/cli-child.ts";
 import { listen, type Listening, strings } from "../support/http-tools.ts";
 import { connectLegacy, HttpWire, legacyCall } from "../support/http-wire.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { listRoots } from "../../packages/core/src/mcp/question.ts";
-import { inputRequired } from "../../packages/core/src/provider/ask.ts";
+import { inputRequired } from "../../packages/core/src/provider/content.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";

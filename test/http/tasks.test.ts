@@ -3,7 +3,7 @@ import { createDeferred } from "../../packages/core/src/async/queue.ts";
 import { extensionIds } from "../../packages/core/src/mcp/extension.ts";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
 import { createSeal } from "../../packages/core/src/mcp/seal.ts";
-import { inputRequired } from "../../packages/core/src/provider/ask.ts";
+import { inputRequired } from "../../packages/core/src/provider/content.ts";
 import {
   type CallEnd,
   type Middleware,

@@ -1,7 +1,6 @@
 import { elicit, listRoots, sample } from "../../packages/core/src/mcp/question.ts";
 import type { Server } from "../../packages/core/src/mcp/server.ts";
-import { inputRequired } from "../../packages/core/src/provider/ask.ts";
-import { text } from "../../packages/core/src/provider/content.ts";
+import { inputRequired, text } from "../../packages/core/src/provider/content.ts";
 import type { ListenHttpOptions } from "../../packages/server/src/http/http-options.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import type { HttpListener } from "../../packages/server/src/http/node.ts";

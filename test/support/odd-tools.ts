@@ -2,8 +2,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError } from "../../packages/core/src/errors/index.ts";
 import { elicit, elicitUrl } from "../../packages/core/src/mcp/question.ts";
 import type { Question } from "../../packages/core/src/mcp/types.ts";
-import { inputRequired } from "../../packages/core/src/provider/ask.ts";
-import { audio, embedResource, image, resourceLink, text } from "../../packages/core/src/provider/content.ts";
+import {
+  inputRequired,
+  audio,
+  embedResource,
+  image,
+  resourceLink,
+  text,
+} from "../../packages/core/src/provider/content.ts";
 import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 
 /** Tools for each thing the command line must cope with. `onAborted` is told when a call of `slow` was given up. */

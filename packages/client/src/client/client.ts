@@ -57,8 +57,7 @@ import { type KeptList, createLists, type Lists, type PlainRequest } from "./lis
 import { type EraCache, createEraCache, type OpenLink, negotiate } from "./negotiate.ts";
 import { answerBy, createOnBehalf, type OnBehalf, toSpec, Visits } from "./on-behalf.ts";
 import { createOperations, type Operations } from "./operations.ts";
-import type { QuestionHabits } from "./question-habits.ts";
-import { QuestionRouter } from "./question-router.ts";
+import { type QuestionHabits, QuestionRouter } from "./question-router.ts";
 import { type Apps, createApps, createReads, type ReadOptions, type Reads } from "./reads.ts";
 import { type ClientSkills, ServerSkills } from "./skills.ts";
 import {

@@ -1,5 +1,5 @@
 export { type Apps, modelTools, type ReadOptions, type Reads } from "./reads.ts";
-export { QuestionHabits } from "./question-habits.ts";
+export { QuestionHabits } from "./question-router.ts";
 export type { ClientOptions, Client } from "./client.ts";
 export { connect, type ConnectOptions, type Target } from "./connect.ts";
 export type { Agreement } from "./conversation.ts";
@@ -14,5 +14,4 @@ export {
 } from "./tasks.ts";
 export type { QuestionHandlers } from "./handlers.ts";
 export type { ClientSkills, LoadedSkill } from "./skills.ts";
-export type { CallPart, CallOptions } from "./tool-calls.ts";
-export { textOf } from "./text-of.ts";
+export { type CallPart, type CallOptions, textOf } from "./tool-calls.ts";

@@ -8,8 +8,7 @@ import { sleep } from "../../../core/src/async/clock.ts";
 import { fromSignal } from "../../../core/src/async/deadline.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { QuestionHabits } from "./question-habits.ts";
-import { type OpenCall, QuestionRouter } from "./question-router.ts";
+import { QuestionHabits, type OpenCall, QuestionRouter } from "./question-router.ts";
 
 /** What a tool does with questions. */
 const toolHabits = [

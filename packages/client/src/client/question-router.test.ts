@@ -5,8 +5,7 @@ import { RawJson } from "../../../core/src/json/raw.ts";
 import type { Question } from "../../../core/src/mcp/types.ts";
 import type { AskCaller } from "../../../core/src/provider/context.ts";
 import { createVirtualClock, type VirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { QuestionHabits } from "./question-habits.ts";
-import { type OpenCall, QuestionRouter } from "./question-router.ts";
+import { QuestionHabits, type OpenCall, QuestionRouter } from "./question-router.ts";
 
 const ask: Question = { method: "roots/list" };
 

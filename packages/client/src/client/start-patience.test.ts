@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ConnectError } from "../../../core/src/errors/index.ts";
-import type { StartProgress } from "../../../core/src/mcp/link.ts";
+import type { StartProgress } from "../../../core/src/mcp/server.ts";
 import { type VirtualClock, createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { watchStart } from "./negotiate.ts";
 

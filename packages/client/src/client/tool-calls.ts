@@ -9,7 +9,7 @@ import {
 } from "@junctor/core/async";
 import { ToolError, SchemaError, ValidationError } from "@junctor/core/errors";
 import { RawJson, toJsonValue } from "@junctor/core/json";
-import { metaKeys, type LogLevel, type ToolResult, type Tool } from "@junctor/core/mcp";
+import { metaKeys, type LogLevel, type ToolResult, type Tool, type Content } from "@junctor/core/mcp";
 import {
   type CallEvent,
   createOperation,
@@ -352,4 +352,19 @@ export async function* streamCall(
   } finally {
     leaving.abort();
   }
+}
+
+/**
+ * The text of a result: its text blocks and the texts of embedded resources, a line each. What is not text, such as an image, is left out.
+ *
+ * @example
+ * console.log(textOf(await client.callTool("search", { query: "junctor" })));
+ */
+export function textOf({ content }: { readonly content: readonly Content[] }): string {
+  return content
+    .flatMap((block) => {
+      if (block.type === "text") return [block.text];
+      return block.type === "resource" && "text" in block.resource ? [block.resource.text] : [];
+    })
+    .join("\n");
 }

@@ -17,7 +17,17 @@ export {
   type CredentialStore,
   toServer,
 } from "./credential.ts";
-export { finishLogin, type PendingLogin, examineLogin, type LoginTerms, prepareLogin } from "./login.ts";
+export {
+  finishLogin,
+  type PendingLogin,
+  examineLogin,
+  type LoginTerms,
+  prepareLogin,
+  beginIdentity,
+  finishIdentity,
+  type IdentityTerms,
+  type PendingIdentity,
+} from "./login.ts";
 export {
   type ApiAnswer,
   createApiFetch,
@@ -26,4 +36,3 @@ export {
   type GuardedFetch,
   readBoundedText,
 } from "./guarded-fetch.ts";
-export { beginIdentity, finishIdentity, type IdentityTerms, type PendingIdentity } from "./identity.ts";

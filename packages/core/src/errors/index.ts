@@ -39,7 +39,9 @@ export {
   ToolError,
   type ToolErrorCode,
   type RpcErrorCode,
+  crossingOf,
+  loadErrorEntries,
+  toStatus,
 } from "./wire-errors.ts";
-export { crossingOf, loadErrorEntries, toStatus } from "./crossing.ts";
 export type { ErrorEntry } from "./catalogue.ts";
 export type ErrorTable = typeof table;

@@ -1,6 +1,8 @@
 import { BrandedError, type Delivery } from "./branded-error.ts";
+import type { ErrorEntry } from "./catalogue.ts";
+import { UpstreamError } from "./request-errors.ts";
 import type { toolError } from "./table.ts";
-import { rpcError } from "./wire-rows.ts";
+import { rpcError, type Crossing, crossings } from "./wire-rows.ts";
 
 /** The stable name of an error that crosses the wire. */
 export type RpcErrorCode = keyof typeof rpcError.codes;
@@ -49,7 +51,7 @@ export class RpcError extends BrandedError {
 /** Whether a tool ran and failed, or was not run: by a limit, by its arguments, or because a middleware refused it. */
 export type ToolErrorCode = keyof typeof toolError.codes;
 
-export interface ToolErrorOptions extends ErrorOptions {
+interface ToolErrorOptions extends ErrorOptions {
   /** `tool.failed` when left out. It is for logs and audits; the model is told the message only. */
   readonly code?: ToolErrorCode;
 }
@@ -137,4 +139,32 @@ export class ScopeError extends BrandedError {
     super(`The token lacks a scope: this needs ${scopes.join(" ")}`);
     this.scopes = scopes;
   }
+}
+
+const classes: { readonly [Name in keyof typeof crossings]: abstract new (...args: never) => Error } = {
+  NotFoundError,
+  ScopeError,
+  ToolError,
+  UpstreamError,
+};
+const names = Object.keys(classes) as (keyof typeof crossings)[];
+
+/** How an error crosses the wire; undefined if a caller must not be told more than that something failed. */
+export function crossingOf(error: unknown): Crossing | undefined {
+  const found = names.find((name) => error instanceof classes[name]);
+  return found && crossings[found];
+}
+
+/**
+ * The HTTP status of an error response to a modern request. Errors about the request itself have one of their own; what a
+ * handler answers is 200, also when it is an error (the protocol leaves that open, and every client reads the body).
+ */
+export function toStatus({ code, cause }: RpcError): number {
+  const row: { readonly number: number; readonly status?: number } | undefined = rpcError.codes[code];
+  return crossingOf(cause)?.status ?? row?.status ?? 200;
+}
+
+/** The whole table of errors. Its text is loaded when somebody asks, because servers never do. */
+export async function loadErrorEntries(): Promise<readonly ErrorEntry[]> {
+  return (await import("./catalogue.ts")).errorEntries;
 }

@@ -30,8 +30,9 @@ import {
   string,
   isFields,
   withChanges,
-} from "./check.ts";
-import { type Budget, findCompileFault } from "./compile-fault.ts";
+  type Budget,
+  findCompileFault,
+} from "./compile-fault.ts";
 
 /** A listed thing as every client takes it, with what had to be changed for that; or why it cannot be. */
 export type Fit<T> =

@@ -3,7 +3,7 @@
  * again, so white space, strings and numbers can be stepped over by their ends alone.
  */
 import { decodeKey } from "./keys.ts";
-import { skipSpace } from "./tokens.ts";
+import { skipSpace } from "./scan.ts";
 
 /** Called with the offsets of a member: its key, quotes included, and its value. */
 type VisitMember = (keyStart: number, keyEnd: number, valueStart: number, valueEnd: number) => void;

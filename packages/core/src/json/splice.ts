@@ -3,8 +3,7 @@ import { JsonError } from "../errors/index.ts";
 import { forEachMember, isKey } from "./checked.ts";
 import { Pieced } from "./pieced.ts";
 import { type MemberSpan, RawJson } from "./raw.ts";
-import type { Span } from "./scan.ts";
-import { isSpace } from "./tokens.ts";
+import { type Span, isSpace } from "./scan.ts";
 
 /** What to do with the members of an object: set a key to a value, or remove it if undefined. */
 type MemberEdits = { readonly [key: string]: RawJson | undefined };

@@ -9,7 +9,17 @@ export {
   viewUriOf,
   type Visibility,
   withViewUri,
-} from "./app.ts";
+  type Declared,
+  declaredExtension,
+  extensionIds,
+  type Extensions,
+  missingExtension,
+  needsExtension,
+  nothingDeclared,
+  toDeclared,
+  withoutTasks,
+  withTasks,
+} from "./extension.ts";
 export {
   type Caller,
   type Announce,
@@ -31,18 +41,6 @@ export {
   type ModernEra,
 } from "./era.ts";
 export {
-  type Declared,
-  declaredExtension,
-  extensionIds,
-  type Extensions,
-  missingExtension,
-  needsExtension,
-  nothingDeclared,
-  toDeclared,
-  withoutTasks,
-  withTasks,
-} from "./extension.ts";
-export {
   readFrontMatter,
   childrenOf,
   type FrontMatter,
@@ -52,7 +50,22 @@ export {
   type Skill,
   skillFolderOf,
 } from "./skill.ts";
-export type { Link, LinkEvents, LinkMode, LinkRequest, StartProgress } from "./link.ts";
+export {
+  type Link,
+  type LinkEvents,
+  type LinkMode,
+  type LinkRequest,
+  type StartProgress,
+  type Observation,
+  type SentObservation,
+  cardType,
+  isCardName,
+  type ServerCard,
+  toCardPages,
+  type Observer,
+  type Server,
+  type WireContext,
+} from "./server.ts";
 export { callerKey, carriedMeta, metaKeys, objectParam, stringParam, stringsParam } from "./params.ts";
 export {
   assertParamHeaders,
@@ -74,17 +87,6 @@ export {
   parts,
   messageShape,
 } from "./methods.ts";
-export {
-  type Observation,
-  type SentObservation,
-  cardType,
-  isCardName,
-  type ServerCard,
-  toCardPages,
-  type Observer,
-  type Server,
-  type WireContext,
-} from "./server.ts";
 export {
   hasObjectRoot,
   projectListed,

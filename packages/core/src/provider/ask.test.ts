@@ -1,8 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { RawJson } from "../json/raw.ts";
 import { elicit, elicitUrl, listRoots, sample } from "../mcp/question.ts";
-import { type AnswerReader, inputRequired, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
-import { text } from "./content.ts";
+import {
+  type AnswerReader,
+  inputRequired,
+  isInputRequired,
+  noAnswers,
+  readAnswers,
+  text,
+} from "./content.ts";
 
 describe("questions", () => {
   test("a form has a flat object schema", () => {

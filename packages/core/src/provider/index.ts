@@ -1,4 +1,23 @@
-export { type AnswerReader, inputRequired, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
+export {
+  type AnswerReader,
+  inputRequired,
+  isInputRequired,
+  noAnswers,
+  readAnswers,
+  audio,
+  describeBlockFault,
+  embedResource,
+  type FailedResult,
+  failure,
+  image,
+  isContent,
+  isResourceContents,
+  resourceLink,
+  structured,
+  type StructuredResult,
+  text,
+  toResourceContents,
+} from "./content.ts";
 export {
   type Audit,
   type AuditOptions,
@@ -17,21 +36,6 @@ export {
   levelsOf,
   type Watches,
 } from "./changes.ts";
-export {
-  audio,
-  describeBlockFault,
-  embedResource,
-  type FailedResult,
-  failure,
-  image,
-  isContent,
-  isResourceContents,
-  resourceLink,
-  structured,
-  type StructuredResult,
-  text,
-  toResourceContents,
-} from "./content.ts";
 export {
   type AskCaller,
   type CallContext,

@@ -1,6 +1,5 @@
-export { fromJsonSchema, guard, inspectJsonSchema } from "./ajv-schema.ts";
+export { fromJsonSchema, guard, inspectJsonSchema, compileAsSdk } from "./ajv-schema.ts";
 export { type Dialect, dialectOf } from "./dialect.ts";
-export { compileAsSdk } from "./compile-as-sdk.ts";
 export {
   clip,
   describeIssues,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { createDeferred } from "../../../core/src/async/queue.ts";
 import { elicit, type Elicited } from "../../../core/src/mcp/question.ts";
 import type { Revision } from "../../../core/src/mcp/revision.ts";
-import { type AnswerReader, inputRequired } from "../../../core/src/provider/ask.ts";
+import { type AnswerReader, inputRequired } from "../../../core/src/provider/content.ts";
 import type { InputRequired } from "../../../core/src/provider/provider.ts";
 import { createPromptRegistry } from "../../../server/src/registry/prompts.ts";
 import { createRegistry, type Registry } from "../../../server/src/registry/registry.ts";

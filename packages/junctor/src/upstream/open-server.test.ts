@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { toServerConfig } from "../../../../test/support/fake-source.ts";
-import { QuestionHabits } from "../../../client/src/client/question-habits.ts";
+import { QuestionHabits } from "../../../client/src/client/question-router.ts";
 import { ConnectError } from "../../../core/src/errors/index.ts";
 import { nothingDeclared } from "../../../core/src/mcp/extension.ts";
 import { toRelayable } from "../../../core/src/mcp/revision.ts";

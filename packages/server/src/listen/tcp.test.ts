@@ -4,7 +4,7 @@ import { envelope, handshake } from "../../../../test/support/conversation.ts";
 import { type FrameReader, readFrames, toLine } from "../../../../test/support/raw-wire.ts";
 import { createDeferred } from "../../../core/src/async/queue.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
-import { inputRequired } from "../../../core/src/provider/ask.ts";
+import { inputRequired } from "../../../core/src/provider/content.ts";
 import { createVirtualClock, type VirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { createRegistry } from "../registry/registry.ts";
 import { createServer } from "../wire/server.ts";

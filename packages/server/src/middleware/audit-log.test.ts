@@ -4,9 +4,8 @@ import { callTool } from "../../../../test/support/use-provider.ts";
 import { RpcError, ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
-import { inputRequired } from "../../../core/src/provider/ask.ts";
 import type { AuditRecord } from "../../../core/src/provider/audit.ts";
-import { failure } from "../../../core/src/provider/content.ts";
+import { inputRequired, failure } from "../../../core/src/provider/content.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { type Middleware, withMiddleware } from "../../../core/src/provider/middleware.ts";
 import { createOperation } from "../../../core/src/provider/operation.ts";
@@ -15,9 +14,8 @@ import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.t
 import { createRegistry } from "../registry/registry.ts";
 import { allowTools } from "./allow-list.ts";
 import { auditLog, type AuditLogOptions } from "./audit-log.ts";
-import { limitRate } from "./rate-limit.ts";
+import { limitRate, limitTime } from "./limits.ts";
 import { redact } from "./redact.ts";
-import { limitTime } from "./time-limit.ts";
 
 const startMs = Date.parse("2026-01-02T03:04:05Z");
 

@@ -12,9 +12,8 @@ import { createCompletion, createOperation, isLook } from "../../../core/src/pro
 import type { Operation, Outcome, Provider } from "../../../core/src/provider/provider.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { auditLog } from "./audit-log.ts";
-import { limitRate } from "./rate-limit.ts";
+import { limitRate, limitTime } from "./limits.ts";
 import { redact } from "./redact.ts";
-import { limitTime } from "./time-limit.ts";
 
 const context = createCallContext();
 const secret = "ada@example.com";

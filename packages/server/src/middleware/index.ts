@@ -10,6 +10,6 @@ export {
   type RateRule,
   toRefusal,
   toRule,
-} from "./rate-limit.ts";
+  limitTime,
+} from "./limits.ts";
 export { redact, type RedactOptions, createScrubber, type SecretKind, secrets } from "./redact.ts";
-export { limitTime } from "./time-limit.ts";

@@ -5,7 +5,7 @@ import { callTool, toProvider } from "../../../../test/support/use-provider.ts";
 import { RpcError, ToolError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
-import { inputRequired } from "../../../core/src/provider/ask.ts";
+import { inputRequired } from "../../../core/src/provider/content.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
 import { withMiddleware } from "../../../core/src/provider/middleware.ts";
 import type { Outcome } from "../../../core/src/provider/provider.ts";

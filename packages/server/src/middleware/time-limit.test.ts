@@ -5,7 +5,7 @@ import { createCallContext } from "../../../core/src/provider/context.ts";
 import { type Middleware, withMiddleware } from "../../../core/src/provider/middleware.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { createRegistry } from "../registry/registry.ts";
-import { limitTime } from "./time-limit.ts";
+import { limitTime } from "./limits.ts";
 
 const limits = { ms: 1000, tools: { "slow_*": 5000, slow_but_short: 2000 } };
 

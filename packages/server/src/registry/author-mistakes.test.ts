@@ -7,8 +7,8 @@ import { z } from "zod";
 import { listItems } from "../../../../test/support/use-provider.ts";
 import { connect } from "../../../client/src/client/connect.ts";
 import { elicit, elicitUrl, sample } from "../../../core/src/mcp/question.ts";
-import { inputRequired } from "../../../core/src/provider/ask.ts";
 import {
+  inputRequired,
   audio,
   embedResource,
   image,

@@ -3,7 +3,7 @@ import { toProvider } from "../../../../test/support/use-provider.ts";
 import { TimeoutError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
-import { inputRequired } from "../../../core/src/provider/ask.ts";
+import { inputRequired } from "../../../core/src/provider/content.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
 import { type Middleware, withMiddleware } from "../../../core/src/provider/middleware.ts";
 import { createOperation } from "../../../core/src/provider/operation.ts";

@@ -3,7 +3,7 @@ import { listItems, readResource, watchResource } from "../../../../test/support
 import { NotFoundError, UriTemplateError } from "../../../core/src/errors/index.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
 import { elicit } from "../../../core/src/mcp/question.ts";
-import { inputRequired } from "../../../core/src/provider/ask.ts";
+import { inputRequired } from "../../../core/src/provider/content.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { createOperation } from "../../../core/src/provider/operation.ts";
 import { createResourceRegistry, type ReadResult, type ResourceRegistry } from "./resources.ts";

@@ -7,7 +7,7 @@ import { elicit, elicitUrl, listRoots, sample } from "../../../core/src/mcp/ques
 import { type LegacyRevision, legacyRevisions } from "../../../core/src/mcp/revision.ts";
 import type { Server } from "../../../core/src/mcp/server.ts";
 import type { Question } from "../../../core/src/mcp/types.ts";
-import { inputRequired } from "../../../core/src/provider/ask.ts";
+import { inputRequired } from "../../../core/src/provider/content.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import type { ToolHandler } from "../registry/event.ts";
 import { createPromptRegistry } from "../registry/prompts.ts";

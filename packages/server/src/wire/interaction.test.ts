@@ -3,7 +3,7 @@ import { type Conversation, talkModern } from "../../../../test/support/conversa
 import { elicit, elicitUrl, listRoots, sample } from "../../../core/src/mcp/question.ts";
 import { createSeal } from "../../../core/src/mcp/seal.ts";
 import type { Server } from "../../../core/src/mcp/server.ts";
-import { inputRequired } from "../../../core/src/provider/ask.ts";
+import { inputRequired } from "../../../core/src/provider/content.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
 import { createPromptRegistry } from "../registry/prompts.ts";
 import { createRegistry, type Registry } from "../registry/registry.ts";

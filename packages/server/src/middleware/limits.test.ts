@@ -4,7 +4,7 @@ import { ToolError } from "../../../core/src/errors/index.ts";
 import { createCallContext } from "../../../core/src/provider/context.ts";
 import { createOperation } from "../../../core/src/provider/operation.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { limitRate, type LimitRateOptions } from "./rate-limit.ts";
+import { limitRate, type LimitRateOptions } from "./limits.ts";
 
 interface Limited {
   /** What a call is told, or undefined when it may go on. */
