@@ -8,7 +8,8 @@ import type { Provider } from "../../packages/core/src/provider/provider.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
-import { type LoadedSkills, loadSkills } from "../../packages/server/src/skills/load-skills.ts";
+import { loadSkills } from "../../packages/server/src/skills/load-skills.ts";
+import type { LoadedSkills } from "../../packages/server/src/skills/skill-folder.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 import { withoutMethods } from "../support/use-provider.ts";
 

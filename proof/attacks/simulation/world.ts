@@ -1,7 +1,7 @@
 import type { Client } from "../../../packages/client/src/client/client.ts";
 import { createClient } from "../../../packages/client/src/client/client.ts";
 import type { ConnectOptions } from "../../../packages/client/src/client/connect.ts";
-import { createChannelLink } from "../../../packages/core/src/channel/channel-link.ts";
+import { createChannelLink } from "../../../packages/client/src/link/channel-link.ts";
 import { ConnectError } from "../../../packages/core/src/errors/index.ts";
 import { createSeal } from "../../../packages/core/src/mcp/seal.ts";
 import { Parking } from "../../../packages/junctor/src/bridge/parking.ts";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { connect as connectSocket, type Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { systemClock, timedOut, waitFor } from "@junctor/core/async";
-import { createChannelLink, connectInMemory, createStreamChannel } from "@junctor/core/channel";
+import { connectInMemory, createStreamChannel } from "@junctor/core/channel";
 import { type AuthorizationError, ClosedError, ConnectError, RpcError } from "@junctor/core/errors";
 import {
   type Link,
@@ -15,6 +15,7 @@ import { defined, assertKnownKeys, keys, type KeysOf } from "@junctor/core/optio
 import type { Channel } from "@junctor/core/rpc";
 import { type ChildCommand, describeCommand, spawnChild, type Guardian } from "../child/index.ts";
 import type { HeaderSource } from "../http/index.ts";
+import { createChannelLink } from "../link/index.ts";
 import { type AuthorizationOptions, createClientAuthorizer, type Authorizer } from "../sign-in/index.ts";
 import { clientOptionKeys, type ClientOptions, type Client, type Connector, createClient } from "./client.ts";
 import type { ClientOf } from "./known-server.ts";

@@ -8,7 +8,6 @@ import {
   fromSignal,
   sleep,
 } from "@junctor/core/async";
-import { patienceMs } from "@junctor/core/channel";
 import { RpcError, TimeoutError, ClosedError, rpcCodes, SessionExpiredError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import {
@@ -30,6 +29,7 @@ import {
   toRequestId,
   type Incoming,
 } from "@junctor/core/rpc";
+import { patienceMs } from "../link/index.ts";
 import { type HeaderPairs, HttpEndpoint, type HttpLinkOptions } from "./endpoint.ts";
 import { httpErrorOf, isRefused, mediaTypeOf, type ReplySink, WholeReply } from "./exchange.ts";
 import { type Pace, ReplyReader, type TakeMessage } from "./reply-reader.ts";

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
 import { type Clock, sleep, type LeakyBucket } from "@junctor/core/async";
-import { costOf, kibibyteMs, Pieces } from "@junctor/core/channel";
+import { Pieces } from "@junctor/core/channel";
 import { RpcError } from "@junctor/core/errors";
 import { messageShape } from "@junctor/core/mcp";
 import {
@@ -12,6 +12,7 @@ import {
   type Response,
   parseMessage,
 } from "@junctor/core/rpc";
+import { costOf, kibibyteMs } from "../link/index.ts";
 import { mediaTypeOf, type ReplySink, WholeReply } from "./exchange.ts";
 
 /** Takes everything that is not an answer: notifications, a legacy server's requests, input that is not a message. Until a promise resolves nothing more is read. */

@@ -1,4 +1,3 @@
-export { costOf, createChannelLink, kibibyteMs, patienceMs } from "./channel-link.ts";
 export { isLoopback } from "./loopback.ts";
 export { connectInMemory, createMemoryPair } from "./memory.ts";
 export { Pacer, Pieces, TextTail } from "./line-reader.ts";

@@ -11,7 +11,6 @@ import {
   toCardPages,
 } from "@junctor/core/mcp";
 import { anybody, type Authenticated, toCaller } from "./authenticate.ts";
-import type { PipedFrom } from "./elsewhere.ts";
 import { type Endpoint, type HttpLoad, KeepAlive, toLoad, writeWarning } from "./endpoint.ts";
 import { createMemoryEventStore } from "./event-store.ts";
 import {
@@ -28,11 +27,10 @@ import type { HttpOptions } from "./http-options.ts";
 import { HttpSse } from "./http-sse.ts";
 import { announce, serveDelete, serveGet } from "./legacy.ts";
 import type { Shortage } from "./memory-watch.ts";
-import { boundElsewhere, MountedEndpoints, nameIn, noMounts } from "./mounts.ts";
-import { servePage } from "./pages.ts";
+import { boundElsewhere, MountedEndpoints, nameIn, noMounts, servePage } from "./mounts.ts";
 import { servePost, wantJson } from "./post.ts";
 import { type HttpRequest, refuse, refuseKey, type Reply, type Routed, sendJson } from "./reply.ts";
-import { openSessionId, SessionTable } from "./session-table.ts";
+import { type PipedFrom, openSessionId, SessionTable } from "./session-table.ts";
 
 type Route = (admission: Admission) => Routed;
 type Methods = { readonly [method: string]: Route };

@@ -2,13 +2,12 @@ import type { Clock, CallerLimits } from "@junctor/core/async";
 import type { Seal, ServerCard } from "@junctor/core/mcp";
 import { keys, type KeysOf } from "@junctor/core/options";
 import type { Authenticate } from "./authenticate.ts";
-import type { Elsewhere } from "./elsewhere.ts";
 import type { OnWarning, Responses } from "./endpoint.ts";
 import type { EventStore } from "./event-store.ts";
 import type { GuardOptions } from "./guard.ts";
-import type { Mounts } from "./mounts.ts";
-import type { Pages } from "./pages.ts";
+import type { Mounts, Pages } from "./mounts.ts";
 import type { SinkLimits } from "./reply.ts";
+import type { Elsewhere } from "./session-table.ts";
 import type { TlsOptions } from "./tls.ts";
 
 /** How the endpoint of a server answers over HTTP. Each setting has a default that is right for a server on this machine. */

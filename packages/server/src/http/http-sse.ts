@@ -4,10 +4,10 @@ import { serveChannel } from "@junctor/core/channel";
 import { ClosedError, RpcError } from "@junctor/core/errors";
 import { type Server, messageShape } from "@junctor/core/mcp";
 import { type Channel, type Incoming, type Message, parseMessage } from "@junctor/core/rpc";
-import { toAddressed } from "./elsewhere.ts";
 import { atExpiry, type Endpoint, refuseGreedy, refuseNew } from "./endpoint.ts";
 import { type Admission, type Admitted, ownerOf } from "./guard.ts";
 import { type FrameSink, refuse, sendError, sseHeaders, toData, toFrame } from "./reply.ts";
+import { toAddressed } from "./session-table.ts";
 
 interface SseConversation {
   readonly caller: string | undefined;

@@ -15,7 +15,7 @@ export {
   type LocalService,
   type LocalSessions,
   type PipedFrom,
-} from "./elsewhere.ts";
+} from "./session-table.ts";
 export { createMemoryEventStore, type EventStore } from "./event-store.ts";
 export { type FetchHandler, type FetchOptions, toFetchHandler } from "./fetch.ts";
 export { type Admission, createGuard } from "./guard.ts";
@@ -23,12 +23,11 @@ export type { HttpOptions, ListenHttpOptions } from "./http-options.ts";
 export { sessionNotFound } from "./legacy.ts";
 export { constrainedBytes } from "./memory-watch.ts";
 export { hungUp } from "./post.ts";
-export type { Mounts } from "./mounts.ts";
+export type { Mounts, PageAnswer, PageRequest, Pages } from "./mounts.ts";
 export { NodeRequest, readNodeBody } from "./node-reply.ts";
 export { listenHttp } from "./listen-http.ts";
 export type { HttpListener } from "./node.ts";
 export type { NodeHandler } from "./node-handler.ts";
-export type { PageAnswer, PageRequest, Pages } from "./pages.ts";
 export {
   type FrameSink,
   type HttpHeaders,

@@ -19,13 +19,13 @@ import { BindError, RpcError } from "@junctor/core/errors";
 import type { Server } from "@junctor/core/mcp";
 import { assertKnownKeys } from "@junctor/core/options";
 import { limitConnections, toTimeouts } from "./connections.ts";
-import type { PipedFrom } from "./elsewhere.ts";
 import { type HttpLoad, type OnWarning, writeWarning } from "./endpoint.ts";
 import { HttpHandler } from "./handler.ts";
 import { listenHttpOptionKeys, type ListenHttpOptions } from "./http-options.ts";
 import { watchMemory } from "./memory-watch.ts";
 import { NodeReply, NodeRequest, readNodeBody } from "./node-reply.ts";
 import { type Routed, sendError, type SinkLimits, Unread } from "./reply.ts";
+import type { PipedFrom } from "./session-table.ts";
 import { createTlsListener, followTlsFiles } from "./tls.ts";
 
 /**

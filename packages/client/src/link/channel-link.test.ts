@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { LazyAbort } from "../../../core/src/async/deadline.ts";
+import { createDeferred } from "../../../core/src/async/queue.ts";
+import { RawJson } from "../../../core/src/json/raw.ts";
+import type { Channel, Incoming } from "../../../core/src/rpc/channel.ts";
+import { parseMessage } from "../../../core/src/rpc/parse.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { LazyAbort } from "../async/deadline.ts";
-import { createDeferred } from "../async/queue.ts";
-import { RawJson } from "../json/raw.ts";
-import type { Channel, Incoming } from "../rpc/channel.ts";
-import { parseMessage } from "../rpc/parse.ts";
 import { createChannelLink } from "./channel-link.ts";
 
 /** A server that says what it is told to, a step at a time, and a link to it. */

@@ -1,9 +1,11 @@
-import { type Clock, systemClock, createDeferred, LeakyBucket } from "../async/index.ts";
-import { ClosedError, RpcError } from "../errors/index.ts";
-import type { RawJson } from "../json/index.ts";
-import type { Link, LinkEvents, LinkMode } from "../mcp/index.ts";
-import { type Channel, type Incoming, type Invalid, Peer } from "../rpc/index.ts";
-import type { Received } from "./line-reader.ts";
+import { type Clock, systemClock, createDeferred, LeakyBucket } from "@junctor/core/async";
+import { ClosedError, RpcError } from "@junctor/core/errors";
+import type { RawJson } from "@junctor/core/json";
+import type { Link, LinkEvents, LinkMode } from "@junctor/core/mcp";
+import { type Channel, type Incoming, type Invalid, Peer } from "@junctor/core/rpc";
+
+/** What a channel gives when it is asked for the next messages. */
+type Received = IteratorResult<readonly Incoming[], undefined>;
 
 interface ChannelLinkOptions {
   readonly target: string;

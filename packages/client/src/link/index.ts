@@ -1,0 +1,1 @@
+export { costOf, createChannelLink, kibibyteMs, patienceMs } from "./channel-link.ts";
