@@ -1,7 +1,6 @@
 import type { Awaitable, Cancellation } from "../async/index.ts";
 import type { RpcError, ClosedError } from "../errors/index.ts";
 import type { RawJson } from "../json/index.ts";
-import { packageVersion } from "../options/index.ts";
 import type { PeerContext, Request, Notification } from "../rpc/index.ts";
 import type { Era, HeaderLookup } from "./era.ts";
 import type { Caller, Announce, Handshake, Session } from "./session.ts";
@@ -98,38 +97,13 @@ export interface ServerCard {
   readonly version?: string;
 }
 
-export const cardType = "application/mcp-server-card+json";
-const schema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json";
-
 /** Whether a text can name a server in its card: a domain in reverse order, a slash and a name. */
 export function isCardName(name: string): boolean {
-  return namePattern.test(name);
+  return cardNamePattern.test(name);
 }
 
-const namePattern = /^([a-z0-9-]+(?:\.[a-z0-9-]+)+)\/([\w.-]+)$/i;
-
-/** The card of a server and a catalog with it alone. They name no tools, no extensions and no servers behind a gateway. */
-export function toCardPages(
-  { name, title, description, version = packageVersion }: ServerCard,
-  url: string,
-  supportedProtocolVersions: readonly string[],
-): { readonly card: object; readonly catalog: object } {
-  const [, domain, short] = namePattern.exec(name) ?? [];
-  if (domain === undefined || typeof description !== "string")
-    throw new TypeError('serverCard: write { name: "com.example/gateway", description: "…" }');
-  const card = {
-    $schema: schema,
-    name,
-    version,
-    ...(title === undefined ? {} : { title }),
-    description,
-    remotes: [{ type: "streamable-http", url, supportedProtocolVersions }],
-    _meta: { "dev.junctor/draft": "SEP-2127" },
-  };
-  const identifier = `urn:air:${domain.split(".").toReversed().join(".")}:mcp:${short}`;
-  const entry = { identifier, type: cardType, url: `${url.replace(/\/$/, "")}/server-card` };
-  return { card, catalog: { specVersion: "1.0", entries: [entry] } };
-}
+/** The domain and the name in it. */
+export const cardNamePattern: RegExp = /^([a-z0-9-]+(?:\.[a-z0-9-]+)+)\/([\w.-]+)$/i;
 
 /** What arrives on a link besides the results of requests. */
 export interface LinkEvents {

@@ -7,9 +7,10 @@ import {
   sessionHeader,
   legacyRevisions,
   modernRevisions,
-  cardType,
-  toCardPages,
+  cardNamePattern,
+  type ServerCard,
 } from "@junctor/core/mcp";
+import { packageVersion } from "@junctor/core/options";
 import { anybody, type Authenticated, toCaller } from "./authenticate.ts";
 import { type Endpoint, type HttpLoad, KeepAlive, toLoad, writeWarning } from "./endpoint.ts";
 import { createMemoryEventStore } from "./event-store.ts";
@@ -395,6 +396,32 @@ function createServerCard(
     if (page !== undefined) serve(page, http, reply);
     return page !== undefined;
   };
+}
+
+const cardType = "application/mcp-server-card+json";
+const cardSchema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json";
+
+/** The card of a server and a catalog with it alone. They name no tools, no extensions and no servers behind a gateway. */
+function toCardPages(
+  { name, title, description, version = packageVersion }: ServerCard,
+  url: string,
+  supportedProtocolVersions: readonly string[],
+): { readonly card: object; readonly catalog: object } {
+  const [, domain, short] = cardNamePattern.exec(name) ?? [];
+  if (domain === undefined || typeof description !== "string")
+    throw new TypeError('serverCard: write { name: "com.example/gateway", description: "…" }');
+  const card = {
+    $schema: cardSchema,
+    name,
+    version,
+    ...(title === undefined ? {} : { title }),
+    description,
+    remotes: [{ type: "streamable-http", url, supportedProtocolVersions }],
+    _meta: { "dev.junctor/draft": "SEP-2127" },
+  };
+  const identifier = `urn:air:${domain.split(".").toReversed().join(".")}:mcp:${short}`;
+  const entry = { identifier, type: cardType, url: `${url.replace(/\/$/, "")}/server-card` };
+  return { card, catalog: { specVersion: "1.0", entries: [entry] } };
 }
 
 function toPage(value: object, type: string): Page {
