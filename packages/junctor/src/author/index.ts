@@ -9,3 +9,4 @@ export {
 export { recordProvider } from "./record.ts";
 export { replayProvider } from "./replay.ts";
 export { type ListedServer, printServerTypes } from "./server-types.ts";
+export { type Version, Versions } from "./versions.ts";

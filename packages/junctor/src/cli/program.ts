@@ -64,6 +64,7 @@ const loads: Loads = {
   completion: async () => (await import("./clients/completion.ts")).completion,
   explain: async () => (await import("./check/explain.ts")).explain,
   types: async () => (await import("./author/types.ts")).types,
+  dev: async () => (await import("./author/dev.ts")).dev,
   record: async () => (await import("./author/record.ts")).record,
   replay: async () => (await import("./author/record.ts")).replay,
   diff: async () => (await import("./author/diff.ts")).diff,

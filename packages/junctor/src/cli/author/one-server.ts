@@ -1,3 +1,4 @@
+import type { CassetteHead } from "../../author/index.ts";
 import {
   type GatewayConfig,
   parseConfigValue,
@@ -40,6 +41,13 @@ export async function openOneServer(
     secrets: allSecrets(config),
     [Symbol.asyncDispose]: () => gateway.close(),
   };
+}
+
+/** Who the server says it is. */
+export function describeHead({ gateway, name }: OneServer): CassetteHead {
+  const says = gateway.status().find((each) => each.name === name)?.says ?? "server 0.0.0";
+  const at = says.lastIndexOf(" ");
+  return { name: says.slice(0, at), version: says.slice(at + 1) };
 }
 
 /** Throws what is wrong with the server, if it did not come up. */

@@ -2,7 +2,7 @@ import { listenHttp, createServer, serveStdio, type Server } from "@junctor/serv
 import { CassetteWriter, readCassette, recordProvider, replayProvider } from "../../author/index.ts";
 import type { Cassette } from "../../author/index.ts";
 import { note, parsePort, type Run, untilSignal, UsageError, withAdvice } from "../terminal/index.ts";
-import { assertUp, openOneServer } from "./one-server.ts";
+import { assertUp, describeHead, openOneServer } from "./one-server.ts";
 
 /** `junctor record` */
 export const record: Run<"record"> = async (parsed) => {
@@ -13,12 +13,7 @@ export const record: Run<"record"> = async (parsed) => {
   await using one = await openOneServer(parsed, named);
   await assertUp(one);
   const { gateway, secrets } = one;
-  const says = gateway.status()[0]?.says ?? "";
-  const at = says.lastIndexOf(" ");
-  const head =
-    at === -1
-      ? { name: says || "server", version: "0.0.0" }
-      : { name: says.slice(0, at), version: says.slice(at + 1) };
+  const head = describeHead(one);
   const given = [...parsed.flags.header, ...parsed.flags.env].map((text) =>
     text.slice(text.search(/[:=]/) + 1).trim(),
   );

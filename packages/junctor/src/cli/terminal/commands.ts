@@ -141,7 +141,7 @@ export const commands = {
       "serve --config .mcp.json --workers auto  the same on all cores",
       "serve --config .mcp.json --stdio  the same for a client that starts us",
     ],
-    guesses: "start run up gateway proxy server host listen dev launch",
+    guesses: "start run up gateway proxy server host listen launch",
   },
   check: {
     group: "Every day",
@@ -575,7 +575,7 @@ export const commands = {
   },
   types: {
     group: "One server",
-    brief: "print what it takes and gives as TypeScript",
+    brief: "print it as TypeScript; run yours as you write it",
     summary:
       "Print the arguments, structured results and prompts of a server as TypeScript, for `connect<Server>()` of @junctor/client.",
     operands: "[URL|NAME]",
@@ -589,6 +589,32 @@ export const commands = {
       "types -- node server.mjs > server.d.ts",
     ],
     guesses: "typescript dts codegen typegen generate",
+  },
+  dev: {
+    group: "One server",
+    brief: { beside: "types" },
+    summary:
+      "Serve a program that you write over HTTP, and start its next version when you save a file: no call and no session is lost.",
+    operands: "[FILE]",
+    takesCommand: true,
+    flags: {
+      port: { value: "PORT", help: "the HTTP port (default 7780; 0 picks a free one)" },
+      watch: {
+        value: "FOLDER",
+        help: "the folder whose files count (default: that of FILE, or the current one)",
+      },
+      env: {
+        value: "NAME[=VALUE]",
+        help: "a variable the program gets, or gets from us; may be repeated",
+        many: true,
+      },
+    },
+    examples: [
+      "dev server.mjs",
+      "dev server.ts  with Node 22.18 or newer, or with tsx",
+      "dev -- python server.py",
+    ],
+    guesses: "watch develop hot live nodemon",
   },
   record: {
     group: "One server",
@@ -741,7 +767,7 @@ export const commands = {
   },
   service: {
     group: "What runs",
-    brief: "start the daemon when you log in",
+    brief: { beside: "attach" },
     summary: "Have the system start the daemon with the session of this user, and keep it.",
     operands: "install|uninstall",
     complete: [["install", "uninstall"]],
