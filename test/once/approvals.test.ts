@@ -1,10 +1,16 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
 import { legacyRevisions, modernRevisions } from "../../packages/core/src/mcp/revision.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { createGateway, startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
+import { createReplica } from "../cluster/support/gateway-process.ts";
 import { startReplicas } from "../cluster/support/replicas.ts";
+import { freePorts } from "../support/free-ports.ts";
+import { junctor } from "../support/junctor-bin.ts";
 import { startShop } from "./support/shop.ts";
 
 const asking = (of: string): object => ({ rules: [{ ask: ["shop__*"], of }] });
@@ -141,3 +147,42 @@ test("a rule that nobody can answer is told", async () => {
   const wrong = { mcpServers: {}, junctor: { rules: [{ deny: ["x"], of: "operator" }] } };
   await expect(createGateway(wrong)).rejects.toThrow('belongs to a rule with "ask"');
 });
+
+test("`junctor approvals` lists, shows, approves and denies", async () => {
+  await using shop = await startShop();
+  const folder = mkdtempSync(join(tmpdir(), "junctor-yes-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const config = join(folder, "mcp.json");
+  const home = {
+    XDG_STATE_HOME: join(folder, "state"),
+    XDG_CACHE_HOME: join(folder, "cache"),
+    XDG_RUNTIME_DIR: folder,
+    HOME: folder,
+  };
+  writeFileSync(config, JSON.stringify({ mcpServers: { shop: shop.entry }, junctor: asking("operator") }));
+  const [port = 0, trunkPort = 0] = await freePorts(2);
+  const parts = { port, trunkPort, trunkPorts: [], folder, config, env: home, args: [] };
+  await using gateway = createReplica({ name: "g", ...parts });
+  await gateway.start();
+  await using client = await connect(`http://127.0.0.1:${port}/mcp`);
+  const approvals = (...args: readonly string[]) => junctor(["approvals", ...args], { env: home });
+  expect(await approvals()).toMatchObject({ code: 0, stdout: "No call waits for you.\n" });
+  for (const verb of ["approve", "deny"]) {
+    const call = client.callTool("shop__charge", { order: `${verb}\u001b[2J` });
+    await shown(approvals);
+    const [line = ""] = (await approvals("list", "--json")).stdout.split("\n");
+    const { id } = JSON.parse(line) as { readonly id: string };
+    const { stdout } = await approvals("show", id);
+    expect(stdout).toContain('call         tools/call "shop__charge"');
+    expect(stdout).not.toContain("\u001b");
+    expect(shop.charged.has(`${verb}\u001b[2J`)).toBe(false);
+    expect((await approvals(verb, id)).code).toBe(0);
+    expect(JSON.stringify(await call)).toContain(verb === "approve" ? "charge 1 of" : "denied it");
+    expect((await approvals(verb, id)).code).toBe(1);
+  }
+  expect((await approvals("agree")).code).toBe(2);
+}, 60_000);
+
+async function shown(approvals: () => Promise<{ readonly stdout: string }>): Promise<void> {
+  while (!(await approvals()).stdout.includes("shop__charge"));
+}
