@@ -365,6 +365,15 @@ test("a caller that asks without end is refused before anybody is asked", async 
   expect((await provider.call(pay(), contextOf("bob"))).kind).toBe("input_required");
 });
 
+test("nobody is asked about a tool that the caller does not have", async () => {
+  const { provider, sent } = createBank();
+  const hidden = { ...pay(), name: "hidden" };
+  await expect((async () => provider.call(hidden, contextOf()))()).rejects.toMatchObject({
+    code: "provider.not_found",
+  });
+  expect(sent).toEqual([]);
+});
+
 test("calls that no rule asks about cost nothing and are not touched", async () => {
   const { provider, world, sent } = createBank();
   world.rule = undefined;

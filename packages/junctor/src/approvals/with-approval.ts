@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
+import { NotFoundError } from "@junctor/core/errors";
 import { elicit, isLegacyRevision, lacking } from "@junctor/core/mcp";
 import {
   type CallContext,
@@ -7,6 +8,7 @@ import {
   type Outcome,
   type Provider,
   readAnswers,
+  thingOf,
   type Wrapper,
 } from "@junctor/core/provider";
 import { Approvals, refused } from "./approvals.ts";
@@ -287,6 +289,9 @@ class ApprovalDesk {
     const { method, part, name, arguments: args } = operation;
     const { scope = "", policy = "", serverOf } = this.#options;
     const entry = part === undefined ? undefined : await findIn(this.#provider, part, name, context);
+    // Nobody is asked about what the caller cannot use.
+    if (entry === undefined && (part === "tools" || part === "prompts"))
+      throw new NotFoundError(thingOf(operation), name);
     const { caller, identity } = context;
     return {
       call: digest([method, name]),
