@@ -283,7 +283,7 @@ class ChangeStream {
 
   /** Asks for what is wanted now. Resolves when the server has agreed to it. */
   renew(): Promise<void> {
-    // Those who ask before it was begun are served by the same one.
+    // Callers that ask before it begins share it.
     if (this.#renewal !== undefined) return this.#renewal;
     const renewed = this.#turn.then(() => {
       this.#renewal = undefined;

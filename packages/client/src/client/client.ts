@@ -268,7 +268,7 @@ export interface Connector {
   /** Names the endpoint in the cache of eras; missing for what cannot be met again. */
   readonly cacheKey: string | undefined;
   readonly isHttp: boolean;
-  /** Has a person sign in when a request was refused for the lack of it; true when it is to be sent again. */
+  /** Has a person sign in when a request was refused without it; true when the request is to be sent again. */
   readonly signIn?: (error: AuthorizationError) => Promise<boolean>;
 }
 

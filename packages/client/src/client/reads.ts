@@ -37,7 +37,7 @@ export interface ReadOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Reading resources, getting prompts and completing, for people; what the server asks is answered by the handlers. */
+/** How programs read resources, get prompts and complete; what the server asks is answered by the handlers. */
 export interface Reads {
   readResource(uri: string, options?: ReadOptions): Promise<ResourceResult>;
   getPrompt(

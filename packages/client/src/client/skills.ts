@@ -65,7 +65,7 @@ interface SkillsOptions {
   readonly request: PlainRequest;
   readonly capabilities: () => Promise<ServerCapabilities>;
   readonly readResource: Reads["readResource"];
-  /** The server, for people. */
+  /** The name of the server in messages. */
   readonly target: string;
   readonly clock: Clock;
   readonly onWarning: (text: string) => void;
@@ -77,7 +77,7 @@ const limits = { maxPages: 1000, maxItems: 10_000, maxBytes: 8 * 1024 * 1024 };
 const longBytes = 256 * 1024;
 const longMs = 10_000;
 
-/** The skills of a server, for people and for programs that compose providers. */
+/** The skills of a server: for programs that use it, and for compositions. */
 export class ServerSkills {
   readonly #options: SkillsOptions;
   readonly kept: KeptList<Skill>;

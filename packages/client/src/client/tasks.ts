@@ -37,7 +37,7 @@ export interface TaskWait {
   readonly onStatus?: (task: TaskReport) => void;
 }
 
-/** A task at one moment, for people. */
+/** A task at one moment, as programs see it. */
 export type TaskReport = Task &
   (
     | { readonly status: "working" | "cancelled" }
@@ -255,7 +255,7 @@ const relatedTask = "io.modelcontextprotocol/related-task";
 /** The looks at a task, in growing intervals: a server tells where the work is when it is asked. */
 const firstLookMs = 500;
 const maxLookMs = 10_000;
-/** How long the wish to cancel a task may take. */
+/** How long a request to cancel a task may take. */
 const cancelMs = 2000;
 
 /** Whether a server takes calls of tools as tasks of 2025-11-25. */

@@ -46,7 +46,7 @@ export interface CallOptions {
   /** More members of the call's `_meta`, such as trace context: `{ traceparent: "00-…" }`. What the client puts there itself wins. */
   readonly meta?: { readonly [key: string]: unknown };
   /**
-   * Makes the call safe to repeat: a server that heeds such keys runs the calls that have the same one once, and gives its end to all.
+   * Makes the call safe to repeat: a server that knows such keys runs the calls that have the same one once, and gives its end to all.
    * Up to 255 visible ASCII characters, such as a UUID.
    */
   readonly idempotencyKey?: string;
@@ -67,7 +67,7 @@ interface ToolCallsOptions {
   readonly tasks: Tasks;
 }
 
-/** Calling tools, for people. */
+/** How programs call tools. */
 export interface ToolCalls {
   call(name: string, args: object, options: CallOptions): Promise<ToolResult>;
   /** The same, but a call that becomes a task is not waited for. */
@@ -203,7 +203,7 @@ interface ToolCheck {
 
 /**
  * Schemas are compiled when first needed and kept as long as their tool is. One that cannot be used is reported once
- * and not checked by: half the ecosystem would be unusable otherwise.
+ * and ignored: half the ecosystem would be unusable otherwise.
  */
 export function createToolCheck(onWarning: (text: string) => void): ToolCheck {
   const schemas = new WeakMap<object, Schema | "unusable">();
@@ -264,7 +264,7 @@ interface CallSubject {
   readonly tool: string;
   readonly args: RawJson;
   readonly caller: string | undefined;
-  /** Looked up only for those who write it down. */
+  /** Looked up only when the call is recorded. */
   readonly trace?: () => string | undefined;
 }
 

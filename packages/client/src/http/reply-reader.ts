@@ -34,7 +34,7 @@ interface ReplyReaderOptions {
   readonly take: TakeMessage;
 }
 
-/** How much is read in one go: so many events, or fewer that cost so much. One that is not a message is told, and is read alone. */
+/** How much is read in one go: this many events, or fewer that cost this much. One that is not a message is reported, and is read alone. */
 const maxEvents = 10;
 const pieceMs = 2.5;
 

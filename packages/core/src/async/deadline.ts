@@ -5,7 +5,7 @@ import { Numbered } from "./collections.ts";
 
 /** How long something may take, and who else may stop it. */
 export interface TimeLimits {
-  /** The caller's own wish to stop. */
+  /** The caller's own signal to stop. */
   readonly signal?: AbortSignal | undefined;
   /** Instead of `signal`. */
   readonly stop?: Cancellation | undefined;
@@ -62,7 +62,7 @@ export class Deadlines {
 
   /** Looks at the deadlines no later than this. */
   wakeAt(at: number): void {
-    // Those who come later are due later, as a rule, so this is seldom more than a comparison.
+    // Deadlines that are made later are due later, as a rule, so this is seldom more than a comparison.
     if (at >= this.#wakesAt || this.#running.size === 0) return;
     this.#stopTimer?.();
     this.#wakesAt = at;
@@ -174,7 +174,7 @@ function toDelivery(isSent: boolean): Delivery {
  */
 export class LazyAbort implements Cancellation {
   #controller: AbortController | undefined;
-  /** The first to listen is the only one, nearly always; a set for it would be dearer than all the rest. */
+  /** The first to listen is the only one, nearly always; a set would cost more than all the rest. */
   #callback: (() => void) | undefined;
   #others: Set<() => void> | undefined;
   #reason: unknown;

@@ -77,7 +77,7 @@ export class Quota<Owner = unknown> {
     return this.#owners.get(owner)?.held ?? 0;
   }
 
-  /** The error for an owner that may not take so much now; undefined when it may. */
+  /** The error for an owner that may not take this much now; undefined when it may. */
   refusal(owner: Owner, amount = 1): RpcError | undefined {
     if (this.#held + amount <= this.ample) return undefined;
     const held = this.heldBy(owner);
@@ -88,14 +88,14 @@ export class Quota<Owner = unknown> {
     return left < 1 ? overloaded(this.#what, this.#total) : tooMany(this.#what, held);
   }
 
-  /** Takes so much, or throws the refusal. */
+  /** Takes an amount, or throws the refusal. */
   take(owner: Owner, amount = 1): void {
     const refused = this.refusal(owner, amount);
     if (refused !== undefined) throw refused;
     this.add(owner, amount);
   }
 
-  /** Takes so much without asking, such as after asking. */
+  /** Takes an amount without a check: for an owner that was checked before. */
   add(owner: Owner, amount = 1): void {
     this.#held += amount;
     const known = this.#owners.get(owner);

@@ -386,7 +386,7 @@ export class Pacer {
     return this.#stopTimer !== undefined;
   }
 
-  /** So much came. */
+  /** This many bytes arrived. */
   charge(bytes: number): void {
     const { bytesPerSecond, clock, pause } = this.#options;
     const waitMs = this.#bucket.charge((bytes / bytesPerSecond) * 1000);

@@ -25,7 +25,7 @@ function createEnd(
         if (outbox.isClosed) throw new ClosedError("not_sent", "the other side is gone");
         await outbox.push([receive(encodeMessage(message).bytes)]);
       };
-      // Senders wait in line, so that those who do not wait for room cannot overfill the queue.
+      // Senders wait in line, so that senders that do not wait for room cannot overfill the queue.
       const sent = lastSent.then(push);
       lastSent = sent.catch(() => {});
       return sent;

@@ -26,7 +26,7 @@ export function isKey(bytes: Uint8Array, start: number, end: number, key: string
   const length = end - start - 2;
   for (let i = 0; i < length; i++) {
     const byte = bytes[start + 1 + i] as number;
-    // Only now are the bytes no longer the characters: everything before this one agreed.
+    // From an escape or a byte beyond ASCII on, bytes are no longer characters. Everything before it was equal.
     if (byte === 0x5c || byte >= 0x80) return decodeKey(bytes, start, end) === key;
     if (byte !== key.charCodeAt(i)) return false;
   }

@@ -21,7 +21,7 @@ export interface ScanLimits {
 
 /** Limits of {@link scanElements}. */
 interface ElementLimits extends ScanLimits {
-  /** Elements after so many are left out, and the text behind them is not checked. */
+  /** Elements beyond this number are left out, and the text behind them is not checked. */
   readonly maxElements?: number;
 }
 

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 
-/** The keys a scan shall find: `true` for a key whose value stays opaque, a tree to look inside it. */
+/** The keys that a scan looks for: `true` for a key whose value stays opaque, a tree to look inside it. */
 export type ShapeTree = { readonly [key: string]: true | ShapeTree | LenientTree };
 
 /** A tree made by {@link lenient}. */
@@ -56,7 +56,7 @@ const SHAPE_KEY = /^[ !#-[\]-~]+$/;
 const MAX_SPELLED_BYTES_PER_CHARACTER = 12;
 
 /**
- * Declares which keys a scan shall find. Call it once, when a module loads.
+ * Declares which keys a scan looks for. Call it once, when a module loads.
  *
  * @throws TypeError if a key is not printable ASCII, or two keys of one object differ only in case
  * @example

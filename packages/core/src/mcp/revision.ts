@@ -30,7 +30,7 @@ export function isAtLeast(revision: Revision, other: Revision): boolean {
 /** What a caller can be asked for through us, and a key that is the same for callers who can be asked the same. */
 export interface Relayable {
   readonly capabilities: ClientCapabilities;
-  /** Empty for those who can be asked nothing. */
+  /** Empty for callers that can be asked nothing. */
   readonly key: string;
   readonly isLegacy: boolean;
 }

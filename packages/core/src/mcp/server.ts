@@ -16,7 +16,7 @@ export interface WireContext extends PeerContext {
   readonly owner?: unknown;
   /** Present on HTTP: a modern tool call may have to mirror arguments in headers. */
   readonly headers?: HeaderLookup | undefined;
-  /** Sends a request to the client that belongs to this one. Legacy only: modern servers send none. */
+  /** Sends the client a request that belongs to this one. Legacy only: modern servers send none. */
   ask?(method: string, params: RawJson | undefined, signal: AbortSignal): Promise<RawJson>;
   /** Aborted when the client sends nothing more, though it may still read. Missing on HTTP, where each request has an input of its own. */
   readonly inputEnd?: Cancellation | undefined;
@@ -67,7 +67,7 @@ export interface Observation {
   found(server: string, ownName: string, name: string): void;
   /** The request goes to the server it is for; `era` is the one that server is spoken to in. */
   sent(era: "modern" | "legacy" | undefined): SentObservation;
-  /** The server asked the caller so many questions. */
+  /** How many questions the server asked the caller. */
   asked(questions: number): void;
   /** A legacy caller answered a question in the middle of its call. */
   answered(): void;

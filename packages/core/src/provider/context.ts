@@ -33,7 +33,7 @@ export type AskCaller = (ask: Question, signal: AbortSignal) => Promise<RawJson>
 export interface CallContext {
   /** Aborted when the caller gives up or is gone. Stop the work, not just the waiting. */
   readonly signal: AbortSignal;
-  /** The same wish, cheaper to listen to; missing in a context that was made from a signal. */
+  /** The same signal, cheaper to listen to; missing in a context that was made from a signal. */
   readonly cancellation?: Cancellation | undefined;
   /** Who is calling, as established by the transport; undefined when it is not known. */
   readonly caller: string | undefined;
@@ -66,7 +66,7 @@ export interface CallContext {
   release(): Promise<void>;
   /**
    * Asks the caller something in the middle of the call, and resolves with the bare result; rejects with an `RpcError` when
-   * the caller refuses. Undefined for callers that cannot be asked so: modern ones get `input_required` instead.
+   * the caller refuses. Undefined for callers that cannot be asked this way: modern ones get `input_required` instead.
    */
   readonly ask: AskCaller | undefined;
   /**

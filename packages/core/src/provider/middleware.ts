@@ -414,7 +414,7 @@ type MapEvent = (event: CallEvent) => CallEvent | undefined;
 /** The limits and mappings that middlewares set for a call. The provider does not see them. */
 interface CallTerms {
   /**
-   * The call is stopped with a `TimeoutError` when the provider takes longer, even if it does not heed its signal. Of several, the
+   * The call is stopped with a `TimeoutError` when the provider takes longer, even if it ignores its signal. Of several, the
    * smallest counts. Each round of a call that asks something has the whole time, and waiting for an answer to a question takes none of it.
    */
   readonly timeoutMs?: number | undefined;
@@ -501,7 +501,7 @@ function withMappedEvents(context: CallContext, mapEvent: MapEvent): CallContext
   return withContext(context, { emit: handled(tell) });
 }
 
-/** The same context, stopped by the limit: what a provider that does not heed its signal says later is dropped. */
+/** The same context, stopped by the limit: what a provider that ignores its signal says later is dropped. */
 function withLimit(context: CallContext, limit: TimeLimit): CallContext {
   const { cancellation } = limit;
   return withContext(context, {

@@ -219,7 +219,7 @@ export function findIn<P extends Part>(
   });
 }
 
-/** Whether a request about a task is not work of its own: a look at it, or the wish that it ends. */
+/** Whether a request about a task is not work of its own: a look at it, or a request to end it. */
 export function isLook({ ref, method }: Pick<Operation, "ref" | "method">): boolean {
   return ref !== undefined && method !== "tasks/update";
 }

@@ -258,7 +258,7 @@ const maxUnsentLength = 16 * 1024 * 1024;
 const maxExpectedLength = 64 * 1024 * 1024;
 /** How long the first answers are taken to be, until some have come. */
 const firstExpected = 1024 * 1024;
-/** How long requests are held while the other side takes everything we send; then so many of them are started. */
+/** How long requests are held while the other side takes everything we send; then this many of them are started. */
 const holdMs = 100;
 const maxRelieved = 64;
 /** Most messages that were read and wait to be started, in number and in bytes; beyond that nothing more is read. */
@@ -284,7 +284,7 @@ class HeldMessages {
     return this.#messages.length;
   }
 
-  /** Whether so much is held that nothing more is to be read. */
+  /** Whether too much is held to read more. */
   get isFull(): boolean {
     return this.#messages.length >= maxHeld || this.#bytes > maxHeldBytes;
   }

@@ -28,7 +28,7 @@ import type { Links } from "./links.ts";
 
 /** How long a call that came back waits for the person to connect the account. */
 const patienceMs = 30_000;
-/** How often one call may ask for the account: a server that refuses each would have its person asked without end. */
+/** How often one call may ask for the account: otherwise a server that refuses each account would have the person asked forever. */
 const maxAttempts = 3;
 
 /** Work on the upstream of a caller whose account is connected. */

@@ -30,7 +30,7 @@ export interface Approval {
   /** Dates. */
   readonly askedAt: number;
   readonly expiresAt: number;
-  /** How many equal calls wait. A yes is for so many. */
+  /** How many equal calls wait. A yes is for this many. */
   readonly calls: number;
 }
 

@@ -27,7 +27,7 @@ const repeatable = new Set([
   "subscriptions/listen",
 ]);
 
-/** While no gateway takes them, so many bytes of requests are held; then the client is not read. */
+/** How many bytes of requests are held while no gateway takes them; beyond that the client is not read. */
 const maxHeldBytes = 4 * 1024 * 1024;
 
 /**

@@ -12,7 +12,7 @@ export interface LogEntry {
   readonly caller: string | undefined;
 }
 
-/** At most so many bytes has the line that a file begins with. */
+/** Most bytes of the line that a file begins with. */
 const markerBytes = 512;
 
 /** Most bytes in one write. */
@@ -300,7 +300,7 @@ export interface ChainLink {
   readonly hash: string;
 }
 
-/** A line has at most so many bytes more than its record. */
+/** Most bytes that a line has beyond its record. */
 const linkBytes = 256;
 
 /** The hash that comes before the first line of all. */

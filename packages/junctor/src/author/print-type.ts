@@ -13,7 +13,7 @@ export interface PrintedType {
   readonly declarations: readonly string[];
 }
 
-/** Deeper than this, and beyond so many parts, a type is `unknown`: compilers have limits too. */
+/** Deeper than this, or with more parts than this, a type is `unknown`: compilers have limits too. */
 const maxDepth = 40;
 const maxParts = 5000;
 /** Longer enums are the type of their values. */

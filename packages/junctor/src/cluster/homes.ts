@@ -39,7 +39,7 @@ interface HomesOptions {
 /** Pause before the leases of busy sessions are claimed again, after the store could not be asked. */
 const proveAgainMs = 1000;
 
-/** A request is passed on at most so often: to the home, and from there to the replica that adopted the session. */
+/** How often a request is passed on at most: to the home, and from there to the replica that adopted the session. */
 const maxHops = 2;
 
 /**

@@ -14,7 +14,7 @@ const lookMs = 3_000;
 /** Entries in the store live for a week. Replicas write them again when they are gone. */
 const ttlMs = storeBounds.ttlMs;
 const maxEntries = 4096;
-/** Entries are spread over so many values of the store, whose length is limited. */
+/** Over how many values of the store entries are spread, whose length is limited. */
 const slots = 64;
 const digestKey = "revoked";
 

@@ -47,7 +47,7 @@ export const keyExample = '{ "env": "NAME_OF_A_VARIABLE" }';
 const minLength = 16;
 const advice = `a key has at least ${minLength} characters, such as "openssl rand -hex 32" prints`;
 
-// A file is copied, shown and committed; a key in it would not stay one.
+// A file is copied, shown and committed; a key in it would not stay secret.
 const inFile = `a key is not written into a file: write ${keyExample}, or its "sha256"`;
 const keyHints: KeyHints = { key: inFile, value: inFile, token: inFile, secret: inFile, apiKey: inFile };
 
@@ -132,7 +132,7 @@ function hashVariable(given: ConfigValue): string | undefined {
   return refuse(given, `the value of ${name} ${why}: ${advice}`);
 }
 
-/** Fewer profiles, and some of them, may be used at once. */
+/** A shorter list of profiles may be used at once. */
 function narrowBound(
   next: readonly string[] | undefined,
   agreed: readonly string[] | undefined,

@@ -17,7 +17,7 @@ const maxLinks = 16;
 /** The URI by which a kept result is read as a resource. */
 export const resultScheme = "junctor://result/";
 
-/** A result cut to fit about so many tokens; undefined where it fits as it is. */
+/** A result cut to fit about this many tokens; undefined where it fits as it is. */
 export function cutResult(result: RawJson, maxTokens: number, keep: Keep): ToolResult | undefined {
   // The text of a result is no longer than its JSON.
   if (estimateTokens(result.byteLength) <= maxTokens) return undefined;

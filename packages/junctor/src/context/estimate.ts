@@ -6,7 +6,7 @@ export function estimateTokens(text: string | number): number {
   return Math.ceil((typeof text === "number" ? text : text.length) / charactersPerToken);
 }
 
-/** How many characters are about so many tokens. */
+/** About how many characters a number of tokens is. */
 export function toCharacters(tokens: number): number {
   return Math.floor(tokens * charactersPerToken);
 }

@@ -107,7 +107,7 @@ export class KeptResults {
     return most;
   }
 
-  /** They were put in by time, so the first that has time left ends it. */
+  /** Drops what expired. The oldest come first, so the first that has time left ends the loop. */
   #sweep(): void {
     const now = this.#limits.clock.now();
     for (const [id, entry] of this.#byId) {
@@ -128,7 +128,7 @@ function toBytes(text: string, maxBytes: number): Buffer {
 
 /** How long one reading may take. Nothing else is served meanwhile. */
 const maxReadingMs = 250;
-/** Each millisecond of CPU time is paid for with so many: a caller that never stops takes a fortieth of the process. */
+/** How many milliseconds a caller waits for each millisecond of CPU time: one that never stops takes a fortieth of the process. */
 const price = 40;
 
 /** The time that callers take to read kept results. A caller that took too much of it has to wait. */

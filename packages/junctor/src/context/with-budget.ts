@@ -384,7 +384,7 @@ interface ReadLines {
   readonly next: number | undefined;
 }
 
-/** Reads lines, the first of which is 1, until there are so many of them or of their bytes. At least one is read. */
+/** Reads lines, the first of which is 1, until a number of lines or of bytes is reached. At least one is read. */
 function readLines(bytes: Buffer, from: number, lines: number, maxBytes: number): ReadLines {
   let start: number | undefined;
   let number = 0;

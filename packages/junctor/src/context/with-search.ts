@@ -272,7 +272,7 @@ function toPinned(tool: Tool): Tool {
   return withMembers(tool, { _meta: { ...tool._meta, "anthropic/alwaysLoad": true } });
 }
 
-/** Tells whether the definitions of a list are more than so many tokens. It counts no further than that, and once for each list. */
+/** Tells whether the definitions of a list are more than a number of tokens. It counts no further than that, and once for each list. */
 function createMeter(budget: number): (listing: Listing<Tool>) => boolean {
   const known = new WeakMap<Listing<Tool>, boolean>();
   return (listing) => {

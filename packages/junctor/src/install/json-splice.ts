@@ -96,7 +96,7 @@ function splice(file: string, text: string, node: JsonNode, edit: SectionEdit): 
   return applyCuts(text, cuts);
 }
 
-/** Takes out members with their lines. The comma after the last one that stays goes with the last one that goes. */
+/** Takes out members with their lines. If the last member goes, so does the comma of the one that is last then. */
 function cutMembers(
   text: string,
   members: readonly JsonMember[],

@@ -24,7 +24,7 @@ function toValue(file: string, document: Document): unknown {
 
 /**
  * Edits a mapping at the top of a YAML file by lines. The result is parsed, and is the old value with the edit, or a `SpliceError` is
- * thrown: mappings between brackets cannot be edited so.
+ * thrown: mappings between brackets cannot be edited by lines.
  */
 export function spliceYaml(file: string, text: string, { section, set, remove }: SectionEdit): string {
   const before = parseYaml(file, text);

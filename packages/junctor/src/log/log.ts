@@ -161,7 +161,7 @@ export interface Words {
 /** How much of it is kept. */
 const maxBytes = 4096;
 
-/** So much processor time is a sign of progress, as it is to a client that waits for a start. */
+/** Processor time that counts as a sign of progress, as it is to a client that waits for a start. */
 const progressMs = 100;
 
 /** What the latest process of one server wrote besides messages, also while it is still starting. */

@@ -47,7 +47,7 @@ export interface CallerRules {
   at(mount: string): CallerRules;
 }
 
-/** Compiles the rules of a config. Rejects with a `ConfigError` that has everything that is wrong with conditions. */
+/** Compiles the rules of a config. Rejects with a `ConfigError` that lists every mistake in conditions. */
 export async function compileRules(config: GatewayConfig, file: string): Promise<CallerRules | undefined> {
   const { rules } = config;
   if (rules.length === 0) return undefined;

@@ -19,7 +19,7 @@ interface AccessLogOptions {
 }
 
 const flushMs = 200;
-/** Opening and closing the file for so much costs little. */
+/** How much is written at once: opening and closing the file for it costs little. */
 const maxLength = 256 * 1024;
 
 /**

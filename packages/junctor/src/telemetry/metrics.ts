@@ -36,7 +36,7 @@ export class CallCounts {
     this.#returned.record({ method, server, tool, era: upstreamEra, errorType }, ms / 1000);
   }
 
-  /** A server asked its caller so many questions. */
+  /** A server asked its caller a number of questions. */
   asked(server: string, questions: number): void {
     this.#questions.set(server, (this.#questions.get(server) ?? 0) + questions);
   }

@@ -207,7 +207,7 @@ parentPort.on("message", (body) => {
 
 /**
  * Posts batches of spans from a thread of its own, which is started by the first batch. In the thread of the calls an HTTP client would
- * make every call dearer: Node's code for sockets is then compiled for more kinds of sockets. One batch at a time.
+ * make every call more expensive: Node's code for sockets is then compiled for more kinds of sockets. One batch at a time.
  */
 class OtlpThread implements AsyncDisposable {
   readonly #destination: OtlpDestination;

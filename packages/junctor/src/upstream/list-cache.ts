@@ -107,7 +107,7 @@ const gatherMs = 50;
 /** Longest pause before a server that announces changes again and again is listed. */
 const maxPauseMs = 30_000;
 
-/** A server that announced nothing for so many pauses is listed at once again. */
+/** A server that announced nothing for this many pauses is listed at once again. */
 const quietPauses = 4;
 
 /** Pause after a list, for each item in it; 30 s at most. Reading a long list costs CPU time here, and again when callers list it. */

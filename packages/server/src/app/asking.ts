@@ -58,7 +58,7 @@ export interface Asking {
   once<Result>(name: string, work: () => Awaitable<Result>): Promise<Result>;
 }
 
-/** Lets through the schema of a flat object. In place of any other stands a sentence, to which no schema is assignable. */
+/** Lets through the schema of a flat object. Any other must be of a type that is a sentence, which the compiler then shows. */
 export type FlatForm<Form> = [NotFlat<InferredOutput<Form>>] extends [never]
   ? unknown
   : `A form is flat: ${NotFlat<InferredOutput<Form>>} must be a text, a number, a boolean or a choice`;

@@ -269,7 +269,7 @@ export class Unread {
     this.#quota.give(answer.owner, entry.bytes);
   }
 
-  /** Cuts readers until no more than so many bytes wait. */
+  /** Cuts readers until at most this many bytes wait. */
   shrink(maxBytes: number): void {
     while (this.#quota.held > maxBytes) {
       const owner = this.#quota.greediest();

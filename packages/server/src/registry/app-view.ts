@@ -42,7 +42,7 @@ const cspKeys: KeysOf<ViewCsp> = keys("connectDomains resourceDomains frameDomai
 const permissionKeys: KeysOf<ViewPermissions> = keys("camera microphone geolocation clipboardWrite");
 
 /**
- * A view for `registry.register(name, { view }, handler)`. Throws a `TypeError` for a URI that is not `ui://…`, a page that is none, and
+ * A view for `registry.register(name, { view }, handler)`. Throws a `TypeError` for a URI that is not `ui://…`, a page that is neither text nor a function, and
  * misspelt keys.
  *
  * @example

@@ -73,7 +73,7 @@ export type StreamEnd =
   | { readonly kind: "returned"; readonly value: HandlerResult; readonly streamed: readonly Content[] }
   | { readonly kind: "failed"; readonly message: string };
 
-/** After so many events the event loop has a turn, in which a call can be cancelled. A reader that is gone takes events at once. */
+/** After this many events the event loop has a turn, in which a call can be cancelled. A reader that is gone takes events at once. */
 const eventsPerTurn = 64;
 
 /**

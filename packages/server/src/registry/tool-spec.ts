@@ -51,10 +51,10 @@ export type ValueOf<Output> = Output extends StandardSchemaV1
     ? StructuredValue
     : StructuredValue | string;
 
-/** The types of JSON Schema of which no string is. */
+/** The types of JSON Schema other than `string`. */
 type NoString = "object" | "array" | "number" | "integer" | "boolean" | "null";
 
-/** What a handler may give back where only its run shows whether that fits `output`. */
+/** What a handler may give back where types cannot tell whether it fits `output`: that is checked when it ran. */
 export type Handled<Output> =
   | ResultFor<Output>
   | ToolResult
@@ -79,7 +79,7 @@ type EndsLater<End, Result, Failure> = ToolResult extends End
       ? unknown
       : never;
 
-/** Sources whose type tells that they describe an object, also where that type is a parameter of a function around. */
+/** Sources whose type shows that they describe an object, also inside a generic function. */
 export type ObjectSource =
   | StandardSchemaV1<ArgumentsObject | undefined>
   | {
@@ -96,8 +96,8 @@ interface NoLibrarySchema {
 }
 
 /**
- * Lets through schemas that can be used. In place of any other stands a sentence, to which no schema is assignable: the
- * compiler shows it.
+ * Lets through schemas that can be used. Any other must be of a type that is a sentence, which the compiler then shows:
+ * no schema is assignable to it.
  */
 export interface SoundSchemas<Input, Output> {
   readonly input?: Input extends StandardSchemaV1

@@ -53,7 +53,7 @@ interface MethodOptions {
   readonly onError: (error: unknown, method: string) => void;
 }
 
-/** Every method that the provider has to serve, by its name, and how one is served that the protocol does not have. */
+/** How each method of the protocol is served, by its name, and how all others are. */
 interface ProviderMethods {
   readonly known: readonly (readonly [row: Method, serve: Serve])[];
   readonly other: Serve;
@@ -261,7 +261,7 @@ const projections: { readonly [P in Part]: (item: Items[P], revision: Revision) 
   groups: (group) => group,
 };
 
-/** A skill may list 512 files, which is 80 KB: so many of them are a page. */
+/** How many skills are a page. A skill may list 512 files, which is 80 KB. */
 const maxSkills = 100;
 
 /** Pages lists, and keeps what it serialised for as long as the list lives: a page of a list is written once per revision. */

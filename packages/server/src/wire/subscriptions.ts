@@ -266,7 +266,7 @@ function isFor(change: Change, caller: Parameters<NonNullable<Change["isFor"]>>[
   return change.isFor?.(caller) !== false;
 }
 
-/** `refusal` says why so many URIs may not be subscribed to: they are counted before anything is done with them. */
+/** `refusal` says why this many URIs may not be subscribed to: they are counted before anything is done with them. */
 function parseFilter(
   { params, context }: Served,
   provider: Provider,

@@ -74,7 +74,7 @@ export async function withClient<T>(
   }
 }
 
-/** A key that was sent and refused is another matter than none. */
+/** A key that was refused needs other advice than a missing one. */
 function describeRefusal({ url, excerpt }: HttpError, headers: Destination["headers"]): string {
   const { authorization } = headers;
   const words = wordsOf(excerpt);
