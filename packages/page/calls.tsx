@@ -243,19 +243,25 @@ function Strips({ history }: { readonly history: History | undefined }): JSX.Ele
         class="calls"
         label={`Calls over time, most ${mostCalls} in ${describeMs(barMs)}`}
       />
-      <span class="most">most {describeRate(mostCalls / (barMs / 1000))}/s</span>
+      <span class="most">
+        most {barMs < 1000 ? mostCalls : `${describeRate((mostCalls * 1000) / barMs)}/s`}
+      </span>
       <span class="label">Failed</span>
       <Bars
         values={failedBars}
         class="failed"
         label={`Failed calls over time, most ${mostFailed} in ${describeMs(barMs)}`}
       />
-      <span class="most">most {describeRate((mostFailed * 60_000) / barMs)}/min</span>
+      <span class="most">
+        most {barMs < 60_000 ? mostFailed : `${describeRate((mostFailed * 60_000) / barMs)}/min`}
+      </span>
       <span />
       <span class="strip-axis">
         {[0, 1, 2, 3, 4].map((step) => (
           <span key={step}>
-            {fromAt === 0 ? "" : describeTime(fromAt + ((to - fromAt) * step) / 4).slice(0, 5)}
+            {fromAt === 0
+              ? ""
+              : describeTime(fromAt + ((to - fromAt) * step) / 4).slice(0, to - fromAt < 600_000 ? 8 : 5)}
           </span>
         ))}
       </span>

@@ -162,7 +162,10 @@ function Cause({ server }: { readonly server: ServerReport }): JSX.Element | nul
   const now = useNow();
   if (cause === undefined) return null;
   return (
-    <CauseBox tone={cause.kind === "down" ? "danger" : "warn"} title={cause.text}>
+    <CauseBox
+      tone={cause.kind === "down" ? "danger" : "warn"}
+      title={`${cause.text[0]?.toUpperCase() ?? ""}${cause.text.slice(1)}`}
+    >
       <p>
         {cause.meaning}{" "}
         {cause.sinceAt !== undefined &&
@@ -198,7 +201,7 @@ function DayPanel({ server: { day = "" } }: { readonly server: ServerReport }): 
       side={
         known.length === 0
           ? ""
-          : `up ${(share("u") * 100).toFixed(1)} %${down > 0 ? ` · down in ${down} h` : ""}`
+          : `up ${(share("u") * 100).toFixed(1)} %${down > 0 ? ` · down in ${describeAge(down * 3_600_000)}` : ""}`
       }
     >
       <DayBar day={day} />

@@ -75,6 +75,6 @@ export function toText(value: unknown): string {
 /** The server's part of a public name and the rest, to be written in two weights. */
 export function splitName(name: string, server: string | undefined): readonly [string, string] {
   if (server === undefined || !name.startsWith(server)) return ["", name];
-  const rest = name.slice(server.length).replace(/^(?:__|[._/-])/, "");
-  return rest === "" ? ["", name] : [server, rest];
+  const [, rest] = /^(?:__|[._/-])(.+)$/s.exec(name.slice(server.length)) ?? [];
+  return rest === undefined ? ["", name] : [server, rest];
 }
