@@ -57,6 +57,7 @@ const loads: Loads = {
   clients: async () => (await import("./clients/clients.ts")).listClients,
   import: async () => (await import("./clients/import.ts")).importServers,
   add: async () => (await import("./clients/server-entries.ts")).add,
+  search: async () => (await import("./clients/registry-servers.ts")).search,
   remove: async () => (await import("./clients/server-entries.ts")).remove,
   enable: async () => (await import("./clients/server-entries.ts")).enable,
   disable: async () => (await import("./clients/server-entries.ts")).disable,

@@ -26,19 +26,28 @@ import {
   UsageError,
 } from "../terminal/index.ts";
 import { assertOwnTerminal, configOf, tellGateways } from "./own-terminal.ts";
+import { chooseListed } from "./registry-servers.ts";
 
 /** `junctor add` */
 export const add: Run<"add"> = async (parsed) => {
   assertOwnTerminal();
   const [name, url, stray] = parsed.operands;
+  const isListed = name?.includes("/") === true && url === undefined && parsed.command === undefined;
+  if (isListed) {
+    const listed = await chooseListed(parsed, name);
+    return listed === undefined ? 1 : write(parsed, listed.name, listed.entry);
+  }
   if (name === undefined || stray !== undefined || (url === undefined) === (parsed.command === undefined))
     throw new UsageError(`write ${junctor("add")} NAME -- COMMAND ARGS…, or ${junctor("add")} NAME URL`);
+  return write(parsed, name, toEntry(parsed, url));
+};
+
+async function write(parsed: ParsedOf<"add">, name: string, entry: OurEntry): Promise<number> {
   const config = configOf(parsed);
   if (Object.hasOwn(readOurServers(config), name) && !parsed.flags.replace)
     throw new UsageError(
       `${config} has a server ${JSON.stringify(name)}; write --replace, or choose another name`,
     );
-  const entry = toEntry(parsed, url);
   if (!parsed.flags["no-check"] && !(await works(name, entry))) return 3;
   const moved = moveSecrets(parsed, new Map([[name, entry]]), true);
   moved.write();
@@ -50,7 +59,7 @@ export const add: Run<"add"> = async (parsed) => {
       `junctor: warning: ${toSafeLine(path)} is another file in each project; write the whole path, or --cwd FOLDER\n`,
     );
   return 0;
-};
+}
 
 /** `junctor remove` */
 export const remove: Run<"remove"> = async (parsed) => {

@@ -307,9 +307,9 @@ export const commands = {
   },
   add: {
     group: "Your config",
-    brief: "add a server by its command or URL; take one out",
+    brief: "add a server by command, URL or name; take one out",
     summary:
-      "Add a server to our config, by its command or its URL, after it was started once to see that it works.",
+      "Add a server to our config, by its command, its URL or its name in a registry, after it was started once to see that it works.",
     operands: "NAME [URL]",
     takesCommand: true,
     flags: {
@@ -318,13 +318,34 @@ export const commands = {
       cwd: { value: "FOLDER", help: "the folder it runs in" },
       replace: { help: "replace the server of that name" },
       "no-check": { help: "do not start it" },
+      registry: { value: "URL", help: "the registry that NAME[@VERSION] is in (default the official one)" },
+      set: {
+        value: "NAME=VALUE",
+        help: "a value that a server of a registry wants; may be repeated",
+        many: true,
+      },
+      yes: { help: "add a server of a registry without asking", short: "y" },
     },
     shared: ["own", "secrets"],
     examples: [
       "add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
       "add docs https://example.com/mcp --header 'X-Key: ${DOCS_KEY}'",
+      "add io.github.OWNER/NAME@1.2.0    from the registry of MCP servers",
     ],
     guesses: "new create register connect",
+  },
+  search: {
+    group: "Your config",
+    brief: { beside: "add" },
+    summary: "Find servers in the registry of MCP servers by words in their names. `add` adds one.",
+    operands: "WORDS…",
+    flags: {
+      registry: { value: "URL", help: "another registry than the official one" },
+      json: { help: "as JSON" },
+    },
+    examples: ["search github", "search files --registry https://registry.example.com"],
+    failure: "nothing was found",
+    guesses: "find lookup registry",
   },
   remove: {
     group: "Your config",
