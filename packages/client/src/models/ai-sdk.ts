@@ -52,7 +52,9 @@ type AiSdkPart =
  * sent again.
  *
  * @example
- * const { text } = await generateText({ model, tools: await toAiSdkTools(client), stopWhen: stepCountIs(5), prompt });
+ * import { toAiSdkTools } from "@junctor/client/ai-sdk";
+ * const tools = await toAiSdkTools(client);
+ * const { text } = await generateText({ model: yourModel, tools, stopWhen: stepCountIs(5), prompt: "What is new?" });
  */
 export async function toAiSdkTools(
   client: ModelClient,

@@ -58,8 +58,10 @@ const imageTypes: readonly string[] = ["image/jpeg", "image/png", "image/gif", "
  * answered by the handlers of the client. Only a call that did not reach the server is sent again.
  *
  * @example
+ * import { toAnthropicTools } from "@junctor/client/anthropic";
  * const { runnable } = await toAnthropicTools(client);
- * const message = await anthropic.beta.messages.toolRunner({ model, max_tokens: 1000, messages, tools: runnable });
+ * const request = { model: "claude-opus-4-5", max_tokens: 1000, messages: yourMessages, tools: runnable };
+ * const message = await anthropic.beta.messages.toolRunner(request);
  */
 export async function toAnthropicTools(
   client: ModelClient,

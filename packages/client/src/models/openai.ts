@@ -58,10 +58,11 @@ interface OpenAIAnswer {
  * server asks is answered by the handlers of the client. Only a call that did not reach the server is sent again.
  *
  * @example
+ * import { toOpenAITools } from "@junctor/client/openai";
  * const tools = await toOpenAITools(client);
- * const response = await openai.responses.create({ model, input, tools: tools.responses });
+ * const response = await openai.responses.create({ model: "gpt-5", input: yourInput, tools: tools.responses });
  * const calls = response.output.filter((item) => item.type === "function_call");
- * input.push(...response.output, ...(await Promise.all(calls.map((call) => tools.answer(call)))));
+ * yourInput.push(...response.output, ...(await Promise.all(calls.map((call) => tools.answer(call)))));
  */
 export async function toOpenAITools(
   client: ModelClient,

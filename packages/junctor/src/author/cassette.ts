@@ -79,6 +79,7 @@ export class CassetteWriter {
   readonly #secrets: readonly string[];
   #bytes = 0;
   #lines = 0;
+  #isStopped = false;
 
   /** Throws for a file that is there and is not a cassette. `secrets` are taken out wherever they are. */
   constructor(file: string, secrets: readonly string[] = []) {
@@ -120,6 +121,7 @@ export class CassetteWriter {
   }
 
   #write(line: string): void {
+    if (this.#isStopped) return;
     const hidden = this.#secrets.reduce(
       (text, secret) => text.replaceAll(secret, "[redacted]"),
       redactJson(line),
@@ -127,8 +129,18 @@ export class CassetteWriter {
     this.#bytes += Buffer.byteLength(hidden) + 1;
     this.#lines++;
     if (this.#bytes > maxBytes || this.#lines > maxLines)
-      throw new RangeError(`${this.#file} is full: a cassette has at most 64 MiB and ${maxLines} lines`);
-    appendFileSync(this.#file, `${hidden}\n`);
+      return this.#stop(`it is full: a cassette has at most 64 MiB and ${maxLines} lines`);
+    try {
+      appendFileSync(this.#file, `${hidden}\n`);
+    } catch (error) {
+      this.#stop((error as Error).message);
+    }
+  }
+
+  /** A recording that cannot go on is no reason to fail the calls that it records. */
+  #stop(why: string): void {
+    this.#isStopped = true;
+    process.emitWarning(`No more is recorded in ${this.#file}: ${why}`);
   }
 }
 
