@@ -635,7 +635,7 @@ export const commands = {
       "dev server.ts  with Node 22.18 or newer, or with tsx",
       "dev -- python server.py",
     ],
-    guesses: "watch develop hot live nodemon",
+    guesses: "develop hot nodemon",
   },
   record: {
     group: "One server",
