@@ -339,6 +339,42 @@ describe.skipIf(!hasChromium)("the admin page", () => {
     expect(faults).toEqual([]);
   });
 
+  test("a form has fields for lists of objects, choices of several, unions, records and circles", async () => {
+    const { page, faults } = await openPage();
+    await openTool(page, "plan");
+    await page.getByLabel("date optional").fill("2026-11-27");
+    await page.getByLabel("north").check();
+    await page.getByLabel("east").check();
+    await page.getByRole("button", { name: "Add step" }).click();
+    await page.getByRole("button", { name: "Add step" }).click();
+    await page.getByLabel("title of step 1").fill("one");
+    await page.getByLabel("title of step 2").fill("two");
+    await page.getByLabel("owner of step 2").fill("ada@example");
+    await page.getByLabel("owner of step 2").blur();
+    await page.getByText("This is not a whole email address.").waitFor();
+    await page.getByLabel("title of step 1").press("Alt+ArrowDown");
+    await page.getByLabel("owner of step 1").fill("ada@example.com");
+    await page.getByRole("button", { name: "Mail" }).click();
+    await page.getByLabel("to", { exact: true }).fill("grace@example.com");
+    await page.getByRole("button", { name: "Add a value" }).click();
+    await page.getByLabel("Name 1").fill("team");
+    await page.getByLabel("Value 1").fill("red");
+    await page.getByLabel("name optional").first().fill("root");
+    await page.getByRole("button", { name: "Call", exact: true }).click();
+    await page.locator(".result pre").first().waitFor();
+    const text = (await page.locator(".result pre").first().textContent()) ?? "";
+    expect(JSON.parse(text)).toEqual({
+      date: "2026-11-27",
+      where: ["north", "east"],
+      steps: [{ title: "two", owner: "ada@example.com" }, { title: "one" }],
+      notify: { to: "grace@example.com" },
+      labels: { team: "red" },
+      tree: { name: "root" },
+      dry: true,
+    });
+    expect(faults).toEqual([]);
+  });
+
   test("the palette finds a server and opens it, by keyboard alone", async () => {
     const { page, faults } = await openPage();
     await page.keyboard.press("Control+k");
