@@ -69,16 +69,20 @@ function mask(value: unknown): unknown {
 }
 
 function maskText(text: string): string {
-  return text
-    .replaceAll(folder, "FOLDER")
-    .replaceAll(process.execPath, "NODE")
-    .replaceAll(process.version, "VERSION")
-    .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}\b/g, "UUID")
-    .replaceAll(/\b[0-9a-f]{16,64}\b/g, "HASH")
-    .replaceAll(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, "DATE")
-    .replaceAll(/127\.0\.0\.1:\d+/g, "HOST")
-    .replaceAll(/key=[\w-]+/g, "key=KEY")
-    .replaceAll(version, "0.0.0");
+  return (
+    text
+      .replaceAll(folder, "FOLDER")
+      .replaceAll(process.execPath, "NODE")
+      .replaceAll(process.version, "VERSION")
+      .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}\b/g, "UUID")
+      .replaceAll(/\b[0-9a-f]{16,64}\b/g, "HASH")
+      .replaceAll(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, "DATE")
+      .replaceAll(/127\.0\.0\.1:\d+/g, "HOST")
+      .replaceAll(/key=[\w-]+/g, "key=KEY")
+      // How each minute of a day was: the last ones depend on when it is asked.
+      .replaceAll(/^[-a-z]{96}$/g, "DAY")
+      .replaceAll(version, "0.0.0")
+  );
 }
 
 const hold = (name: string, value: unknown): Promise<void> =>

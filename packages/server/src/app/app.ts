@@ -28,7 +28,7 @@ const meant = { authenticate: "user", auth: "user", getUser: "user", seal: "secr
  * `app.fetch` where there are web requests, by `app.node` in a framework of Node, or by `app.listen()` and `app.stdio()`.
  *
  * @example
- * export default createApp({ name: "geometry", version: "1.0.0" })
+ * const app = createApp({ name: "geometry", version: "1.0.0" })
  *   .tool("area", { input: z.object({ width: z.number(), height: z.number() }) }, ({ width, height }) => width * height);
  */
 export function createApp<Found extends Authenticated = typeof anybody>(
