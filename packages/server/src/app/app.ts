@@ -96,7 +96,7 @@ function assertAppOptions(options: object): void {
   for (const one of secret === undefined ? [] : [secret].flat())
     if (typeof one !== "string" || one.length < 32)
       throw new TypeError(
-        "createApp: secret needs at least 32 characters. Make one with: openssl rand -base64 32",
+        "createApp: secret needs at least 32 characters. Make one: openssl rand -base64 32",
       );
 }
 

@@ -176,7 +176,7 @@ class AskingRound {
 
   async #once<Result>(name: string, work: () => Awaitable<Result>): Promise<Result> {
     if (typeof name !== "string" || typeof work !== "function")
-      throw new TypeError('once(name, work): write once("charge", () => charge(card))');
+      throw new TypeError('Write once("charge", () => charge(card))');
     let running = this.#works.get(name);
     if (running === undefined) {
       const kept = this.#kept.get(name);

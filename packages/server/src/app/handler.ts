@@ -1,5 +1,4 @@
 import { type CallContext, withContext } from "@junctor/core/provider";
-import { describeValue } from "@junctor/core/schema";
 import type { CompletionRegistry, ToolContext } from "../registry/index.ts";
 import { runAsking } from "./asking.ts";
 import type { Complete, LookContext } from "./types.ts";
@@ -34,23 +33,15 @@ function userOf({ identity, caller }: Pick<CallContext, "identity" | "caller">):
 
 /** Calls `register` for each completer of a spec. */
 export function eachCompleter(
-  what: string,
   given: object | undefined,
   register: (name: string, complete: Parameters<CompletionRegistry["registerPrompt"]>[2]) => void,
 ): void {
-  for (const [name, complete] of Object.entries(given ?? {}) as [string, Complete<unknown>][]) {
-    if (typeof complete !== "function")
-      throw new TypeError(
-        `${what}: complete: ${name} must be a function such as (typed) => [typed], but is ${describeValue(complete)}`,
-      );
-    register(name, async (typed, known, context) => complete(typed, toLook(context, { known })));
-  }
-}
-
-/** Throws a `TypeError` for a spec that is not an object, with what to write. */
-export function assertSpecObject(what: string, spec: unknown, example: string): void {
-  if (typeof spec === "object" && spec !== null && !Array.isArray(spec)) return;
-  const found =
-    typeof spec === "function" ? "is missing" : `must be an object, but is ${describeValue(spec)}`;
-  throw new TypeError(`${what}: the spec ${found}; write ${example}`);
+  for (const [name, complete] of Object.entries(given ?? {}) as [string, Complete<unknown>][])
+    // What is not a function is refused where it is registered.
+    register(
+      name,
+      typeof complete === "function"
+        ? async (typed, known, context) => complete(typed, toLook(context, { known }))
+        : complete,
+    );
 }

@@ -26,7 +26,7 @@ export function assertTakes(handler: unknown, { what, plural, names }: Takes): v
   if (typeof handler !== "function") return;
   const [subject, context] = readParameters(Function.prototype.toString.call(handler));
   if (names !== undefined) assertNames(what, subject, names, plural);
-  assertNames(what, context, Object.keys(contextKeys), "context's members");
+  assertNames(what, context, Object.keys(contextKeys), "members");
 }
 
 function assertNames(

@@ -4,13 +4,14 @@ import type { PromptArgument } from "@junctor/core/mcp";
 import { suggest } from "@junctor/core/options";
 import { describeIssues, type JsonSchema } from "@junctor/core/schema";
 import {
+  assertSpec,
   type CompletionRegistry,
   type PromptHandler,
   type PromptRegistry,
   type SchemaSource,
   toSchema,
 } from "../registry/index.ts";
-import { assertSpecObject, eachCompleter, type Handler, toHandler } from "./handler.ts";
+import { eachCompleter, type Handler, toHandler } from "./handler.ts";
 import { assertTakes, namesOf } from "./parameters.ts";
 import type { AppPromptSpec } from "./types.ts";
 
@@ -28,7 +29,7 @@ export function addPrompt(
   handler: Handler,
 ): void {
   const what = `Prompt ${JSON.stringify(name)}`;
-  assertSpecObject(what, spec, "prompt(name, {}, handler)");
+  assertSpec(what, spec, "prompt(name, {}, handler)");
   const { args, complete, ...about } = spec;
   if ("arguments" in about) throw new TypeError(`${what}: write args: z.object({ … }) for arguments`);
   const schema = args === undefined ? undefined : toSchema(args, { what: `${what}: args` });
@@ -47,7 +48,7 @@ export function addPrompt(
   used.prompts = true;
   assertTakes(handler, { what, plural: "arguments", names: namesOf(args, handler) });
   const names = listed.map((argument) => argument.name);
-  eachCompleter(what, complete, (argument, completer) => {
+  eachCompleter(complete, (argument, completer) => {
     if (!names.includes(argument))
       throw new TypeError(
         `${what}: complete: it has no argument ${JSON.stringify(argument)}; ` +

@@ -2,8 +2,14 @@ import { type Awaitable, andThen, settled } from "@junctor/core/async";
 import { parseUriTemplate, type Resource } from "@junctor/core/mcp";
 import { isInputRequired, isResourceContents, type Listing, type Provider } from "@junctor/core/provider";
 import { describeValue } from "@junctor/core/schema";
-import type { CompletionRegistry, ReadResult, ResourceReader, ResourceRegistry } from "../registry/index.ts";
-import { assertSpecObject, eachCompleter, type Handler, toHandler, toLook } from "./handler.ts";
+import {
+  assertSpec,
+  type CompletionRegistry,
+  type ReadResult,
+  type ResourceReader,
+  type ResourceRegistry,
+} from "../registry/index.ts";
+import { eachCompleter, type Handler, toHandler, toLook } from "./handler.ts";
 import { assertTakes } from "./parameters.ts";
 import type { AppResourceSpec, LookContext } from "./types.ts";
 
@@ -27,10 +33,10 @@ export function addResource(
 ): void {
   const isTemplate = typeof uri === "string" && uri.includes("{");
   const what = `Resource ${isTemplate ? "template " : ""}${JSON.stringify(uri)}`;
-  assertSpecObject(what, spec, "resource(uri, {}, read)");
+  assertSpec(what, spec, "resource(uri, {}, read)");
   const { list, complete, ...about } = spec;
   if (!isTemplate && (list !== undefined || complete !== undefined))
-    throw new TypeError(`${what}: only a template such as issue://{id} has list and complete`);
+    throw new TypeError(`${what}: only a template has list and complete`);
   if (list !== undefined && typeof list !== "function")
     throw new TypeError(`${what}: list must be a function that gives URIs, but is ${describeValue(list)}`);
   const named = { name: uri, ...about };
@@ -41,7 +47,7 @@ export function addResource(
   const names = isTemplate ? parseUriTemplate(uri).variables : [];
   assertTakes(read, { what, plural: "variables", names });
   if (list !== undefined) listers.set(uri, list);
-  eachCompleter(what, complete, (name, completer) => {
+  eachCompleter(complete, (name, completer) => {
     completion.registerTemplate(uri, name, completer);
     used.completion = true;
   });

@@ -1,5 +1,4 @@
 import { createSeal, type Seal, type Server } from "@junctor/core/mcp";
-import { defined } from "@junctor/core/options";
 import type { Provider } from "@junctor/core/provider";
 import {
   anybody,
@@ -15,26 +14,24 @@ import type { AppOptions, Serving } from "./types.ts";
 
 export function createServing(provider: Provider, options: AppOptions<undefined>): Serving {
   const {
-    name,
-    title,
-    version,
-    description,
-    icons,
-    websiteUrl,
-    instructions,
     user,
     onError,
     http = {},
+    secret,
+    server: limits,
+    cacheHints: _,
+    tasks: __,
+    skills: ___,
+    ...info
   } = options;
-  const info = { name, version, ...defined({ title, description, icons, websiteUrl, instructions }) };
   let env: unknown;
   let seal: Seal | undefined;
   let server: Server | undefined;
   let fetching: Promise<FetchHandler> | undefined;
   let serving: Promise<NodeHandler> | undefined;
   const lazySeal: Seal = {
-    seal: (...given) => (seal ??= sealOf(options, env)).seal(...given),
-    open: (...given) => (seal ??= sealOf(options, env)).open(...given),
+    seal: (...given) => (seal ??= sealOf(secret, env)).seal(...given),
+    open: (...given) => (seal ??= sealOf(secret, env)).open(...given),
   };
   const authenticate = user as Authenticate | undefined;
   const toHttpOptions = (): HttpOptions => ({
@@ -46,7 +43,7 @@ export function createServing(provider: Provider, options: AppOptions<undefined>
   });
   const serverOf = (): Server =>
     (server ??= createServer(provider, info, {
-      ...options.server,
+      ...limits,
       seal: lazySeal,
       ...(onError === undefined ? {} : { onError }),
     }));
@@ -74,16 +71,14 @@ export function createServing(provider: Provider, options: AppOptions<undefined>
       const known = await authenticate?.(() => undefined);
       const identity = toCaller(known);
       if (authenticate !== undefined && identity === undefined && known !== anybody)
-        throw new TypeError(
-          "app.stdio: `user` found nobody. On stdio it is called without headers; bearer(find, { stdio: user }) says who that is",
-        );
+        throw new TypeError("app.stdio: `user` found nobody; write bearer(find, { stdio: user })");
       await serveStdio(serverOf(), identity === undefined ? {} : { caller: identity.name, identity });
     },
   };
 }
 
 /** The seal of an app. Without a secret of its own it takes that of the environment. */
-function sealOf({ secret }: Pick<AppOptions<undefined>, "secret">, env: unknown): Seal {
+function sealOf(secret: AppOptions<undefined>["secret"], env: unknown): Seal {
   if (secret !== undefined) return createSeal({ secrets: [secret].flat() });
   const found =
     secretIn(env) ?? secretIn((globalThis as { readonly process?: { readonly env?: unknown } }).process?.env);

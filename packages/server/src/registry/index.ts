@@ -35,4 +35,4 @@ export {
   withJsonSchema,
 } from "./schema.ts";
 export type { NoInput } from "./tool-entry.ts";
-export type { SoundSchemas, ToolSpec, ValueOf } from "./tool-spec.ts";
+export { assertSpec, type SoundSchemas, type ToolSpec, type ValueOf } from "./tool-spec.ts";
