@@ -7,11 +7,13 @@ import type { FollowedConfig } from "./follow-config.ts";
 import { describeListening, describePage, describeServers } from "./greeting.ts";
 import { createLog } from "./log.ts";
 import { followPlan } from "./reload-socket.ts";
+import { isProgram, serveApp } from "./serve-app.ts";
 import { type ServedListener, serveGateway, type ServeGatewayOptions } from "./serve-gateway.ts";
 import { readServePlan, type ServePlan } from "./serve-plan.ts";
 
 /** `junctor serve` */
 export const serve: Run<"serve"> = async (parsed) => {
+  if (isProgram(parsed.operands[0] ?? "")) return serveApp(parsed);
   const workers = workersOf(parsed);
   const plan = await readServePlan(parsed);
   if (workers > 1) return (await import("./workers.ts")).serveWithWorkers(plan, workers);

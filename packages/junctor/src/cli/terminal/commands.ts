@@ -111,7 +111,8 @@ export const commands = {
     group: "Every day",
     brief: "serve all servers of a config at one URL",
     summary:
-      "Serve MCP servers behind one endpoint, with a page to see them (`open` opens it); without a config, four demo tools.",
+      "Serve MCP servers behind one endpoint, with a page to see them (`open` opens it); without a config, four demo tools. With the file of an app, serve that app alone.",
+    operands: "[APP]",
     flags: {
       host: { value: "HOST", help: "the address to listen on (default 127.0.0.1)" },
       port: { value: "PORT", help: "the HTTP port (default 7780; 0 picks a free one)" },
@@ -140,6 +141,7 @@ export const commands = {
       "serve --config .mcp.json  every server of the file behind one URL",
       "serve --config .mcp.json --workers auto  the same on all cores",
       "serve --config .mcp.json --stdio  the same for a client that starts us",
+      "serve app.mjs  the app that a file exports; --stdio for a client that starts us",
     ],
     guesses: "start run up gateway proxy server host listen launch",
   },
