@@ -133,14 +133,15 @@ export class HttpLink implements Link {
   }
 
   #toResult(method: string, response: Response, { whole }: ReplyReader): RawJson {
-    const { status, headers, body } = whole;
+    const { status, headers } = whole;
     if (response.kind === "result") {
       const session = headers[sessionHeader];
       if (method === "initialize") this.#endpoint.session = typeof session === "string" ? session : undefined;
       return response.result;
     }
     const { code, message, data } = response.error;
-    const cause = status === 200 ? undefined : httpErrorOf(status, this.#endpoint.url, body);
+    // The body is put together when it is read, so results do not read it.
+    const cause = status === 200 ? undefined : httpErrorOf(status, this.#endpoint.url, whole.body);
     throw new RpcError("rpc.other", message, { rpcCode: code, data: data?.value, cause });
   }
 
