@@ -35,8 +35,8 @@ const pollMs = 1000;
 const maxListeners = 64;
 
 /**
- * The account of one caller at one server: its credential in the store, and an upstream that uses it and no other. Nothing that the
- * server says on it is shown to another caller.
+ * The account of one caller at one server: its credential in the store, and an upstream that uses it and no other. Nothing that the server
+ * sends over it reaches another caller.
  */
 export class Account implements AsyncDisposable {
   readonly options: AccountOptions;
@@ -78,7 +78,7 @@ export class Account implements AsyncDisposable {
     return this.#waiting > 0;
   }
 
-  /** Lists that stay though the upstream is gone, for a caller that has to connect again. */
+  /** The lists of the upstream that was closed, for a caller that has to connect again. */
   get lastListed(): Listed | undefined {
     return this.#lastListed;
   }
@@ -103,12 +103,12 @@ export class Account implements AsyncDisposable {
 
   /** Ends the upstream; with `keepsLists`, what it listed stays known. */
   async close(keepsLists = false): Promise<void> {
-    const last = this.#upstream;
+    const upstream = this.#upstream;
     this.#upstream = undefined;
     this.#authorizer = undefined;
-    if (last === undefined) return;
-    this.#lastListed = keepsLists && last.isListed ? last.listedFor() : undefined;
-    await last[Symbol.asyncDispose]();
+    if (upstream === undefined) return;
+    this.#lastListed = keepsLists && upstream.isListed ? upstream.listedFor() : undefined;
+    await upstream[Symbol.asyncDispose]();
   }
 
   /** The person has connected the account: a new credential is in the store. */
@@ -119,7 +119,7 @@ export class Account implements AsyncDisposable {
     this.#checkedAt = this.options.clock.now();
     this.#arrival.resolve();
     this.#arrival = createDeferred();
-    for (const tell of this.#listeners) tell();
+    for (const listener of this.#listeners) listener();
     this.#listeners.clear();
   }
 
@@ -128,7 +128,7 @@ export class Account implements AsyncDisposable {
     if (this.#listeners.size < maxListeners) this.#listeners.add(listener);
   }
 
-  /** Waits for the person to give another credential than the named one, but not for longer than this. Rejects with the signal's reason. */
+  /** Waits up to `maxMs` for a credential other than `before`, which the person gives. Rejects with the signal's reason. */
   async untilConnected(before: string | undefined, maxMs: number, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.options;
     const until = clock.now() + maxMs;
@@ -162,12 +162,12 @@ export class Account implements AsyncDisposable {
     this.#isFound = stored !== undefined && !isRefused;
     this.#checkedAt = this.options.clock.now();
     if (this.#isFound) this.#need = undefined;
-    // Its authorizer still has the token of a credential that was taken away.
+    // The authorizer still holds the token of the credential that was removed.
     if (isGone) void this.close(true);
     return this.#isFound;
   }
 
-  /** An authorizer whose refusals are remembered. The page of the gateway has the person sign in, and not the request. */
+  /** An authorizer that remembers refusals. It never signs in itself: the person does that on a page of the gateway. */
   #toAuthorizer(): Authorizer {
     const current = (): Authorizer => (this.#authorizer ??= this.options.createAuthorizer());
     return {
@@ -286,8 +286,8 @@ export class Accounts implements AsyncDisposable {
 function isIdle({ upstream, isAwaited }: Account): boolean {
   if (isAwaited) return false;
   if (upstream === undefined) return true;
-  const isHeard = upstream.pool.all.some(({ sessions, watches }) => sessions.size > 0 || watches.size > 0);
-  return upstream.inFlight === 0 && !isHeard;
+  const isInUse = upstream.pool.all.some(({ sessions, watches }) => sessions.size > 0 || watches.size > 0);
+  return upstream.inFlight === 0 && !isInUse;
 }
 
 function unavailable(server: string, why: string): UpstreamError {
@@ -296,9 +296,9 @@ function unavailable(server: string, why: string): UpstreamError {
 }
 
 /**
- * The owner of a caller's accounts, under which its credentials are stored. It has the issuer and the subject beside the name, because a
- * name such as `corp:17` means another person once the config gives `corp` to another issuer. Callers without a name are one owner: the
- * person who runs the gateway, as for `junctor login`.
+ * The owner of a caller's accounts, under which its credentials are stored. It includes the issuer and the subject, because a name such as
+ * `corp:17` means another person once the config gives `corp` to another issuer. Callers without a name are one owner: the person who runs
+ * the gateway, as for `junctor login`.
  */
 export function toOwner({ caller, identity }: Pick<CallerInfo, "caller" | "identity">): string {
   if (caller === undefined) return sharedOwner;
@@ -306,7 +306,7 @@ export function toOwner({ caller, identity }: Pick<CallerInfo, "caller" | "ident
   return JSON.stringify(issuer === undefined ? [caller] : [caller, issuer, subject]);
 }
 
-/** The name of the caller that an owner is; undefined for callers without one. */
+/** The name of the caller in an owner; undefined for callers without a name. */
 export function toOwnerName(owner: string): string | undefined {
   if (owner === sharedOwner) return undefined;
   try {

@@ -78,7 +78,7 @@ export function createConnections(options: ConnectionsOptions): {
   };
 }
 
-/** Whether the config knows a caller by something that it can show on a page, and the caller was not revoked. */
+/** Whether a caller can prove on a page who it is: the config knows it, and it was not revoked. */
 export function isProvable(
   config: GatewayConfig,
   { caller, issuer, subject }: Pick<Ticket, "caller" | "issuer" | "subject">,
@@ -104,7 +104,7 @@ interface ConnectPagesOptions {
 }
 
 const formBinding = "junctor: form of a link";
-const over =
+const linkExpired =
   "This link has expired, was used before, or was not issued by this gateway. Call the tool again to get a new one.";
 
 /**
@@ -154,14 +154,15 @@ class ConnectPages implements Pages {
   /** The ticket of a link that may be used now, and its server. */
   #openLink(token: string): { readonly ticket: Ticket; readonly server: PerCallerServer } {
     const ticket = this.#links.open(token);
-    if (ticket === undefined) throw new PageRefusal(410, over);
+    if (ticket === undefined) throw new PageRefusal(410, linkExpired);
     return { ticket, server: this.#serverOf(ticket) };
   }
 
   #serverOf(ticket: Ticket): PerCallerServer {
     const server = this.#options.servers().find(({ config }) => config.name === ticket.server);
     const isSame = server?.config.launch.kind === "http" && server.config.launch.url === ticket.url;
-    if (server === undefined || !isSame || !this.#links.isKnown(ticket)) throw new PageRefusal(410, over);
+    if (server === undefined || !isSame || !this.#links.isKnown(ticket))
+      throw new PageRefusal(410, linkExpired);
     return server;
   }
 
@@ -189,14 +190,14 @@ class ConnectPages implements Pages {
     });
   }
 
-  /** The first page: it names the caller and the server, and asks for the this.#proof. */
+  /** The first page: it names the caller and the server, and asks for proof. */
   #showLink(token: string): PageAnswer {
     const { ticket, server } = this.#openLink(token);
     const value = newSecret();
     const form = this.#seal.seal({ cookie: digest(value), nonce: ticket.nonce }, formBinding, linkMs);
     const key = markup`<p><label>The key that this caller presents to the gateway<br><input type="password" name="key" autocomplete="off" required></label></p>`;
     const proof = proofOf(ticket);
-    const word = proof === "issuer" ? `Sign in at ${new URL(ticket.issuer ?? "").host}` : "Continue";
+    const button = proof === "issuer" ? `Sign in at ${new URL(ticket.issuer ?? "").host}` : "Continue";
     const hint =
       proof === "issuer"
         ? "First show who you are."
@@ -208,7 +209,7 @@ class ConnectPages implements Pages {
       body: markup`${toFacts(factsOf(ticket, server))}<p>If you did not ask for this in a program of yours, close this page: the account would be used by someone else. ${hint}</p>${toForm(
         connectPath + token,
         { step: "prove", form },
-        word,
+        button,
         proof === "key" ? key : undefined,
       )}`,
       cookie: toCookie(ticket, this.#links, value),
@@ -216,7 +217,7 @@ class ConnectPages implements Pages {
     });
   }
 
-  /** The second page, for a person who is the caller: what will happen, and the question whether it shall. */
+  /** The second page, for a visitor who proved to be the caller: it says what will happen and asks for consent. */
   async #askConsent(ticket: Ticket, token: string): Promise<PageAnswer> {
     const server = this.#serverOf(ticket);
     const terms = this.#termsOf(ticket, server);
@@ -277,7 +278,7 @@ class ConnectPages implements Pages {
     );
     if (signIn === undefined)
       throw new PageRefusal(403, "Open the link again: this form is not of this browser.");
-    if (!this.#links.use(ticket)) throw new PageRefusal(410, over);
+    if (!this.#links.use(ticket)) throw new PageRefusal(410, linkExpired);
     const { pending } = signIn.step;
     const cookie = this.#signIns.begin({ ticket, token, step: { kind: "leaving", pending } });
     this.#reportEvent("connect_started", ticket, pending);
@@ -297,7 +298,7 @@ class ConnectPages implements Pages {
     });
   }
 
-  /** The sign-in that an authorization server or issuer sent back; its state is good once, and in its own browser only. */
+  /** The sign-in that an authorization server or issuer answered. Its state works once, and only in the browser that began it. */
   #takeAnswer<Kind extends "proving" | "leaving">(
     kind: Kind,
     request: PageRequest,
@@ -389,7 +390,7 @@ function factsOf({ caller, server }: Ticket, { config: { launch } }: PerCallerSe
   ];
 }
 
-/** Sends the browser on. A redirect would be held to the rule that forms go to this origin only. */
+/** Sends the browser on with a page: the rule that forms go to this origin only would block a redirect. */
 function leave({ url }: PendingLogin, cookie: string): PageAnswer {
   const { host } = new URL(url);
   return toPage({
@@ -400,7 +401,7 @@ function leave({ url }: PendingLogin, cookie: string): PageAnswer {
   });
 }
 
-/** What authorization servers read of the gateway as a client. */
+/** The document that describes the gateway, as a client, to authorization servers. */
 function toDocument({
   links,
   servers,
@@ -427,7 +428,7 @@ function toDocument({
   return { status: 200, headers, body: JSON.stringify(document) };
 }
 
-/** Text that is written into a page as it is: made of parts that were escaped. */
+/** HTML that is safe to write into a page: every value in it was escaped. */
 interface Markup {
   readonly html: string;
 }
@@ -465,7 +466,7 @@ interface PageParts {
   readonly cookie?: string;
   /** The URL that the page sends the browser to. */
   readonly leadsTo?: string;
-  /** Whether it has a form. A browser names the origin of a form only where pages of this origin may know where it comes from. */
+  /** Whether it has a form: under the referrer policy `no-referrer`, the browser would send `Origin: null` with it. */
   readonly hasForm?: boolean;
 }
 
@@ -475,13 +476,11 @@ function markup(parts: TemplateStringsArray, ...values: readonly (string | Marku
   return { html: parts.map((part, index) => part + (text[index] ?? "")).join("") };
 }
 
-/** Facts as a list of terms. */
 function toFacts(facts: readonly (readonly [term: string, fact: string])[]): Markup {
   const items = facts.map(([term, fact]) => markup`<dt>${term}</dt><dd>${fact}</dd>`.html);
   return { html: `<dl>${items.join("")}</dl>` };
 }
 
-/** A form with one button. */
 function toForm(
   action: string,
   hidden: { readonly [name: string]: string },
@@ -495,9 +494,9 @@ function toForm(
 }
 
 function toPage({ status = 200, title, body, cookie, leadsTo, hasForm = false }: PageParts): PageAnswer {
-  const on =
+  const redirect =
     leadsTo === undefined ? markup`` : markup`<meta http-equiv="refresh" content="0;url=${leadsTo}">`;
-  const page = markup`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title>${on}<style>${{ html: style }}</style></head><body><h1>${title}</h1>${body}</body></html>`;
+  const page = markup`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title>${redirect}<style>${{ html: style }}</style></head><body><h1>${title}</h1>${body}</body></html>`;
   return {
     status,
     headers: {
@@ -509,7 +508,6 @@ function toPage({ status = 200, title, body, cookie, leadsTo, hasForm = false }:
   };
 }
 
-/** A page that says what went wrong. */
 function toErrorPage(status: number, text: string): PageAnswer {
   return toPage({ status, title: "The account was not connected", body: markup`<p>${text}</p>` });
 }
@@ -530,7 +528,7 @@ class PageRefusal extends Error {
   }
 }
 
-/** A page of another site can send a form here, but cannot claim to be of this one. */
+/** A page of another site can send a form here, but cannot claim the origin of this one. */
 function assertOwnForm({ header }: PageRequest, origin: string): void {
   const site = header("sec-fetch-site");
   if (header("origin") !== origin || (site !== undefined && site !== "same-origin"))
@@ -539,7 +537,7 @@ function assertOwnForm({ header }: PageRequest, origin: string): void {
 
 const cookieName = "junctor-connect-";
 
-/** The cookie of one sign-in: for this host alone, unseen by scripts, and sent along when a sign-in leads back. */
+/** The cookie of one sign-in: for this host alone, hidden from scripts, and sent when another site redirects back here. */
 function toCookie({ nonce }: Ticket, { origin = "" }: Links, value: string): string {
   const isSecure = origin.startsWith("https://");
   const name = `${isSecure ? "__Host-" : ""}${cookieName}${nonce.slice(0, 8)}`;
@@ -547,10 +545,10 @@ function toCookie({ nonce }: Ticket, { origin = "" }: Links, value: string): str
   return `${name}=${value}; Path=/; Max-Age=${age}; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
 }
 
-/** Most cookies of sign-ins that are looked at. */
+/** Most sign-in cookies that are read from one request. */
 const maxCookies = 16;
 
-/** The values of cookies of sign-ins. */
+/** The values of the sign-in cookies of a request. */
 function cookiesOf({ header }: PageRequest, { origin = "" }: Links): readonly string[] {
   const prefix = `${origin.startsWith("https://") ? "__Host-" : ""}${cookieName}`;
   const pairs = (header("cookie") ?? "").split(";").map((pair) => pair.trim());
@@ -558,24 +556,24 @@ function cookiesOf({ header }: PageRequest, { origin = "" }: Links): readonly st
   return own.map((pair) => pair.slice(pair.indexOf("=") + 1)).filter((value) => value !== "");
 }
 
-/** How far a person is that opened a link. Each step has a new cookie, so that one that was planted or seen before is of no use. */
+/** How far a sign-in is. Each step has a new cookie, so that a cookie planted or seen earlier is useless. */
 type SignInStep =
   /** At the caller's issuer, which says who the person is. */
   | { readonly kind: "proving"; readonly pending: PendingIdentity }
   /** Proven to be the caller, and asked to agree. `word` comes back with the form. */
   | { readonly kind: "agreeing"; readonly pending: PendingLogin; readonly word: string }
-  /** At the authorization server of the server. */
+  /** At the server's authorization server. */
   | { readonly kind: "leaving"; readonly pending: PendingLogin };
 
 /** A link that one browser opened. */
 interface SignIn<Step extends SignInStep = SignInStep> {
   readonly ticket: Ticket;
-  /** The link again, as it is written in an address. */
+  /** The token of the link, as it stands in its URL. */
   readonly token: string;
   readonly step: Step;
 }
 
-/** A step, by its name. */
+/** The step of this `kind`. */
 type StepOf<Kind extends SignInStep["kind"]> = SignInStep & { readonly kind: Kind };
 
 interface KeptSignIn extends SignIn {
@@ -590,14 +588,14 @@ const maxEach = 8;
 /** The sign-ins that are underway, each bound to the cookie of its browser. */
 class SignIns {
   readonly #clock: Clock;
-  /** By the hash of the cookie, in the order of their beginning. */
+  /** By the hash of the cookie, oldest first. */
   readonly #signIns = new Map<string, KeptSignIn>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Begins the next step of a sign-in, and gives the value of its cookie. */
+  /** Begins the next step of a sign-in. Returns the value of its cookie. */
   begin(signIn: SignIn): string {
     this.#sweep();
     const own = [...this.#signIns.values()].filter(({ ticket: { owner } }) => owner === signIn.ticket.owner);
@@ -610,17 +608,17 @@ class SignIns {
     return value;
   }
 
-  /** Ends a step of the sign-in of a browser: each is used once. Undefined where the browser is in no such step. */
+  /** Takes the step that a browser is in, so that it is used once. Undefined when the browser is not in such a step. */
   take<Kind extends SignInStep["kind"]>(
     kind: Kind,
     cookie: string | undefined,
-    isIt: (signIn: SignIn<StepOf<Kind>>) => boolean,
+    matches: (signIn: SignIn<StepOf<Kind>>) => boolean,
   ): SignIn<StepOf<Kind>> | undefined {
     this.#sweep();
     const signIn = cookie === undefined ? undefined : this.#signIns.get(digest(cookie));
     if (signIn?.step.kind !== kind) return undefined;
     const found = signIn as KeptSignIn & SignIn<StepOf<Kind>>;
-    if (!isIt(found)) return undefined;
+    if (!matches(found)) return undefined;
     this.#signIns.delete(signIn.cookie);
     return found;
   }
@@ -665,7 +663,7 @@ function proofOf({ caller, issuer }: Ticket): "machine" | "key" | "certificate" 
   return issuer === undefined ? "key" : "issuer";
 }
 
-/** Finds out whether proof are the callers that links were made for. */
+/** Finds out whether visitors are the callers that links were made for. */
 interface CallerProof {
   /** Whether the visitor of this request is the caller, where the request itself can prove that. */
   isCaller(ticket: Ticket, request: PageRequest): Promise<boolean>;
@@ -679,7 +677,7 @@ function createCallerProof(options: {
   readonly links: Links;
   readonly logins: Logins;
   readonly clock: Clock;
-  /** Tells callers by their keys and certificates; refuses those that were revoked. */
+  /** Identifies callers by their keys and certificates; refuses revoked ones. */
   readonly admit: Authenticate;
   readonly issuers: () => readonly IssuerConfig[];
 }): CallerProof {
@@ -712,10 +710,14 @@ function createCallerProof(options: {
       const { header, form, certificate, remoteAddress } = request;
       if (caller === undefined) return links.isLocal && isOfThisMachine(request);
       const key = proofOf(ticket) === "key" ? (form.get("key")?.trim() ?? "") : undefined;
-      const shown = (name: string): string | undefined =>
+      const readHeader = (name: string): string | undefined =>
         name !== "authorization" ? header(name) : key === undefined ? undefined : `Bearer ${key}`;
       const found = toCaller(
-        await admit(shown, { path: "/mcp", remoteAddress, ...(key === undefined ? { certificate } : {}) }),
+        await admit(readHeader, {
+          path: "/mcp",
+          remoteAddress,
+          ...(key === undefined ? { certificate } : {}),
+        }),
       );
       return found !== undefined && toOwner({ caller: found.name, identity: found }) === owner;
     },
@@ -725,7 +727,7 @@ function createCallerProof(options: {
   };
 }
 
-/** A program between the visitor and us would make every visitor one of this machine. */
+/** Headers of a proxy, behind which every visitor would seem to be on this machine. */
 const signsOfProxies = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
 
 function isOfThisMachine({ remoteAddress = "", header }: PageRequest): boolean {

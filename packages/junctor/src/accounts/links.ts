@@ -34,18 +34,18 @@ export interface LinksOptions {
   readonly isKnown: (caller: Pick<Ticket, "caller" | "issuer" | "subject">) => boolean;
 }
 
-/** How long a link is good. */
+/** How long a link is valid. */
 export const linkMs: number = 10 * 60_000;
 /** Most links that are remembered as used, or tried without success. */
 const maxNoted = 10_000;
-/** How often those who open one link may fail to prove who they are. */
+/** Most failed proofs on one link. */
 const maxTries = 5;
 /** Longest scopes of a challenge that go into a link. */
 const maxScopes = 1000;
 
-/** Where authorization servers send those who sign in: each server has a path of its own, so that none passes for another. */
+/** Where authorization servers redirect to. Each server has a path of its own, so that no server passes for another. */
 export const callbackPath = "/oauth/callback/";
-/** The same for issuers of callers, which say who a person is. */
+/** The same for the issuers of callers, which say who a person is. */
 export const identityPath = "/oauth/identity/";
 /** Describes the gateway to authorization servers. */
 export const documentPath = "/oauth/client.json";
@@ -56,7 +56,7 @@ const binding = "junctor: link to connect an account";
 /** The links at which callers connect their accounts. */
 export class Links {
   readonly #options: LinksOptions;
-  /** By nonce: tries so far; infinite for a link that was used. In the order of their first use. */
+  /** Failed tries by nonce, oldest first; infinite for a link that was used. */
   readonly #noted = new Map<string, number>();
   #listening: string | undefined;
 
@@ -86,13 +86,13 @@ export class Links {
     if (isLoopback(hostname.replaceAll(/[[\]]/g, ""))) this.#listening = origin;
   }
 
-  /** How the gateway signs callers in at a server: where they are sent in the end, and the document that describes the gateway. */
+  /** How the gateway signs callers in at a server: the redirect URL, and the document that describes the gateway. */
   signInAt(server: string): { readonly redirectUrl?: string; readonly clientDocument?: string } {
     const { origin } = this;
     return origin === undefined ? {} : signInAt(origin, server);
   }
 
-  /** The URL of that document; authorization servers read one by HTTPS only. */
+  /** The URL of that document, which authorization servers fetch over HTTPS only. */
   get document(): { readonly clientDocument?: string } {
     return this.origin === undefined ? {} : documentAt(this.origin);
   }
@@ -116,7 +116,7 @@ export class Links {
     return `${origin}${connectPath}${this.#options.seal.seal(ticket, binding, linkMs)}`;
   }
 
-  /** The ticket in a link; undefined for a link that is over, was used, or is not one of ours. */
+  /** The ticket in a link; undefined for a link that has expired, was used, or is not one of ours. */
   open(token: string): Ticket | undefined {
     const opened = this.#options.seal.open(token, binding);
     if (!opened.ok) return undefined;
@@ -143,7 +143,7 @@ export class Links {
   }
 }
 
-/** The same for pages at an origin. */
+/** The same as `Links.signInAt`, for pages at this origin. */
 export function signInAt(
   origin: string,
   server: string,
@@ -155,9 +155,13 @@ function documentAt(origin: string): { readonly clientDocument?: string } {
   return origin.startsWith("https://") ? { clientDocument: `${origin}${documentPath}` } : {};
 }
 
-/** A server chooses its challenge, and an address has its limits. */
+/** Leaves out what is long: a server chooses its challenge, and the length of a URL is limited. */
 function short({ scopes, resourceMetadata, ...challenge }: BearerChallenge): BearerChallenge {
-  const isShort = scopes !== undefined && scopes.join(" ").length <= maxScopes;
-  const isNear = resourceMetadata !== undefined && resourceMetadata.length <= maxScopes;
-  return { ...challenge, ...(isShort ? { scopes } : {}), ...(isNear ? { resourceMetadata } : {}) };
+  const hasShortScopes = scopes !== undefined && scopes.join(" ").length <= maxScopes;
+  const hasShortMetadata = resourceMetadata !== undefined && resourceMetadata.length <= maxScopes;
+  return {
+    ...challenge,
+    ...(hasShortScopes ? { scopes } : {}),
+    ...(hasShortMetadata ? { resourceMetadata } : {}),
+  };
 }

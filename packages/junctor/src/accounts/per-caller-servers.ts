@@ -146,7 +146,7 @@ interface PerCallerServerOptions {
   readonly clock: Clock;
   /** The name callers have for the tool that connects an account. */
   readonly connectName: () => string;
-  /** Where the authorization server sends those who sign in, and the document that describes the gateway to it. */
+  /** Where the authorization server redirects to, and the document that describes the gateway to it. */
   readonly signIn: () => { readonly redirectUrl?: string; readonly clientDocument?: string };
   readonly createUpstream: (
     authorizer: Authorizer,
@@ -177,7 +177,7 @@ export class PerCallerServer implements GatewayServer, AsyncDisposable {
   readonly askFirst?: NonNullable<GatewayServer["askFirst"]>;
   readonly #options: PerCallerServerOptions;
   readonly #standIn: readonly Tool[];
-  /** Until when it is believed that the server lists nothing to callers without an account. */
+  /** Until when the server is taken to list nothing to callers without an account. */
   #listsClosedUntil = 0;
   readonly #ofOwners = new WeakMap<IsFor, IsFor>();
 
@@ -198,7 +198,7 @@ export class PerCallerServer implements GatewayServer, AsyncDisposable {
       connectName,
     });
     this.provider = createAccountProvider(this.accounts, guard);
-    // Without a prefix, any name might have been its own.
+    // Without a prefix, any name might be one of this server's.
     if (config.prefix === false) return;
     this.askFirst = async (context, round) => {
       const found = await guard.ask(context, round, (upstream) => upstream);
@@ -212,7 +212,7 @@ export class PerCallerServer implements GatewayServer, AsyncDisposable {
     return this.#config;
   }
 
-  /** Settings that need no other process may be replaced while the server runs. */
+  /** Settings that need no new process may be replaced while the server runs. */
   set config(next: ServerConfig) {
     this.#config = next;
     for (const { upstream } of this.accounts.all)
@@ -259,7 +259,7 @@ export class PerCallerServer implements GatewayServer, AsyncDisposable {
     for (const { upstream } of this.accounts.all) upstream?.pool.sessionEnded(session);
   }
 
-  /** Lets the calls underway finish, but not for longer than this, and ends it. */
+  /** Gives the calls underway this long to finish, then ends it. */
   async retire(graceMs: number): Promise<void> {
     await Promise.all(this.accounts.all.flatMap(({ upstream }) => upstream?.retire(graceMs) ?? []));
     await this.accounts[Symbol.asyncDispose]();
@@ -334,7 +334,7 @@ export class PerCallerServer implements GatewayServer, AsyncDisposable {
     setImmediate(() => void account.close(true));
   }
 
-  /** Whether a caller has this account, and uses the connection that a change was heard on. One function for each connection. */
+  /** Whether a caller has this account, and uses the connection that reported a change. One function for each connection. */
   #ofOwner(account: Account, isFor: IsFor): IsFor {
     let isForOwner = this.#ofOwners.get(isFor);
     if (isForOwner === undefined) {

@@ -49,7 +49,7 @@ interface AccountGuardOptions {
   readonly connectName: () => string;
 }
 
-/** Lets requests to one server through when their callers have connected an account, and has those connect that have not. */
+/** Lets requests to one server through when the caller has connected an account; otherwise asks it to connect one. */
 export class AccountGuard {
   readonly #options: AccountGuardOptions;
 
@@ -165,7 +165,7 @@ function noPage(server: string, caller: string | undefined, { origin }: Links): 
   return new UpstreamError("unavailable", text, { server, delivery: "not_sent" });
 }
 
-/** The server hears which caller a list is for; nothing of it is kept by others. */
+/** The server learns which caller a list is for, so no list may be shared. */
 const hints = { ttlMs: 0, cacheScope: "private" } as const;
 
 /** A server as a provider in which each caller reaches the upstream of its own account and no other. */
@@ -177,13 +177,15 @@ export function createAccountProvider(accounts: Accounts, guard: AccountGuard): 
     list: (part, context) =>
       andThen(upstreamOf(context)?.list(part, context) ?? emptyListing, (list) => unkept(list) as never),
     call: (operation, context) => {
-      const { method, name, round: given } = operation;
+      const { method, name, round: original } = operation;
       if (method === "tools/call" && name === connectTool)
-        return guard.connect(context, given).then((said) => (typeof said === "string" ? toText(said) : said));
+        return guard
+          .connect(context, original)
+          .then((reply) => (typeof reply === "string" ? toText(reply) : reply));
       if (methods.get(method)?.asks !== true)
         return guard.use(context, (upstream) => upstream.call(operation, context));
-      return guard.ask<Outcome>(context, given, (upstream, round) =>
-        upstream.call(round === given ? operation : { ...operation, round }, context),
+      return guard.ask<Outcome>(context, original, (upstream, round) =>
+        upstream.call(round === original ? operation : { ...operation, round }, context),
       );
     },
     watch: (target, context, listener) =>
@@ -196,7 +198,7 @@ function toText(text: string): Outcome {
   return { kind: "complete", result: RawJson.fromValue({ content: [{ type: "text", text }] }) };
 }
 
-/** What a caller carries while its person connects an account, inside the seal. */
+/** The sealed state that a caller carries while its user connects an account. */
 interface ConnectState {
   /** The server. */
   readonly connect: string;
@@ -206,10 +208,10 @@ interface ConnectState {
   readonly before?: string;
 }
 
-/** What the person of a caller is asked to do. */
+/** What the user of a caller is asked to do. */
 interface ConnectRequest {
   readonly server: string;
-  /** Where that is done. */
+  /** The page for it. */
   readonly link: string;
   /** Whether there is an account already, which is not enough. */
   readonly isMore: boolean;
@@ -271,7 +273,7 @@ function isConnectState(state: unknown): state is ConnectState {
   return typeof state === "object" && state !== null && typeof (state as ConnectState)[askKey] === "string";
 }
 
-/** Checks that a caller came back for the server, and that its person did not say no. */
+/** Checks that the state is for this server, and that the user did not refuse. */
 function assertComesBack({ answers }: Round, state: ConnectState, server: string): void {
   if (state.connect !== server)
     throw new RpcError("rpc.invalid_params", "Invalid params: requestState belongs to another server");

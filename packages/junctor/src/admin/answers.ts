@@ -131,7 +131,7 @@ const connection: Shape<ConnectionReport> = named(
   },
 );
 
-/** What is wrong with a server, said once in the same words everywhere. */
+/** What is wrong with a server, in the same words everywhere. */
 export interface CauseReport {
   readonly kind: "down" | "slow" | "warning";
   readonly text: string;
@@ -912,7 +912,7 @@ export interface ChartPoints {
   readonly series: readonly SeriesPoint[];
 }
 
-/** What the event stream tells, by the kind of event. */
+/** The events of the stream, by kind. */
 export interface AdminEvents {
   readonly hello: { readonly version: string; readonly at: number };
   readonly calls: { readonly calls: readonly CallReport[]; readonly skipped: number };
@@ -986,7 +986,7 @@ export const adminEvents: Shape<AdminEvents> = object("By the kind of event.", {
   }),
 });
 
-/** What `POST /api/try` tells of a call. */
+/** The events of `POST /api/try`, by kind. */
 export interface TryEvents {
   readonly began: { readonly try: string; readonly call?: string };
   readonly progress: {

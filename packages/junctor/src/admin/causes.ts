@@ -2,7 +2,7 @@ import { defined } from "@junctor/core/options";
 import { lastWordsOf, type ServerStatus } from "../servers/index.ts";
 import type { AdminSource } from "./admin-source.ts";
 
-/** What is wrong with a server: said once, in the same words everywhere. */
+/** What is wrong with a server, in the same words everywhere. */
 export interface Cause {
   readonly kind: "down" | "slow" | "warning";
   /** In one line: the server's own last words, where it had any. */
@@ -44,7 +44,7 @@ const leastUsual = 12;
 const slowMs = 1000;
 const slowFactor = 4;
 
-/** A server that takes several times as long as in the hour before. */
+/** The cause where a server takes several times as long as in the hour before. */
 function slownessOf({ telemetry, clock }: AdminSource, name: string): Cause | undefined {
   const chart = telemetry.charts.ofServer(name, 360);
   if (chart === undefined) return undefined;

@@ -6,7 +6,7 @@ import { type AdminEvents, type AdminLogLine, adminEvents, type ChartPoints } fr
 import { reportCall, reportParked, reportServers, reportStatus } from "./reports.ts";
 import { AdminError } from "./request.ts";
 
-/** The kinds of events that a reader may pick; the first event and the note of dropped ones come always. */
+/** The kinds of events that a reader may select. `hello` and `dropped` are always sent. */
 export const eventKinds: readonly string[] = Object.keys(adminEvents.schema["properties"] as object).filter(
   (kind) => kind !== "hello" && kind !== "dropped",
 );
@@ -59,7 +59,7 @@ export class EventHub implements Disposable {
       throw new AdminError("admin.too_many", `${maxReaders} event streams are open; close one first`);
     const sink = new EventSink(response, headers, () => {
       this.#readers.delete(reader);
-      if (this.#readers.size === 0) this.#rest();
+      if (this.#readers.size === 0) this.#stopListening();
     });
     const reader: Reader = { sink, kinds: new Set(kinds.length === 0 ? eventKinds : kinds) };
     this.#readers.add(reader);
@@ -73,7 +73,7 @@ export class EventHub implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#rest();
+    this.#stopListening();
     for (const { sink } of this.#readers) sink.end();
   }
 
@@ -94,16 +94,16 @@ export class EventHub implements Disposable {
       gateway.provider.onChange?.(() => {
         this.#gathered.isCatalogNew = true;
       }) ?? (() => {}),
-      telemetry.onStep(() => this.#tell("point", newest())),
+      telemetry.onStep(() => this.#send("point", newest())),
       every(gatherMs, () => this.#flush(changes)),
-      every(statusMs, () => this.#tell("status", reportStatus(this.#source))),
+      every(statusMs, () => this.#send("status", reportStatus(this.#source))),
       every(keepAliveMs, () => {
         for (const { sink } of this.#readers) sink.keepAlive();
       }),
     ];
   }
 
-  #rest(): void {
+  #stopListening(): void {
     for (const stop of this.#stops) stop();
     this.#stops = [];
     this.#gathered = new Gathered();
@@ -115,26 +115,26 @@ export class EventHub implements Disposable {
     const { calls, skipped } = changes.take();
     if (calls.length > 0) {
       const date = this.#source.clock.date();
-      this.#tell("calls", { calls: calls.map((call) => reportCall(call, date)), skipped });
+      this.#send("calls", { calls: calls.map((call) => reportCall(call, date)), skipped });
     }
-    if (lines.length > 0) this.#tell("log", { lines, skipped: skippedLines });
+    if (lines.length > 0) this.#send("log", { lines, skipped: skippedLines });
     const all = servers.size === 0 ? [] : reportServers(this.#source, false);
     for (const name of servers)
-      this.#tell("server", all.find((view) => view.name === name) ?? { name, status: "removed" });
-    if (isCatalogNew) this.#tell("catalog", {});
-    if (isCatalogNew || servers.size > 0) this.#tell("problems", {});
-    this.#tellParked();
+      this.#send("server", all.find((view) => view.name === name) ?? { name, status: "removed" });
+    if (isCatalogNew) this.#send("catalog", {});
+    if (isCatalogNew || servers.size > 0) this.#send("problems", {});
+    this.#sendParked();
   }
 
-  #tellParked(): void {
+  #sendParked(): void {
     const parked = this.#source.gateway.controls.parked();
     const state = JSON.stringify(parked.map((call) => ({ ...call, ageMs: 0, leftMs: 0 })));
     if (state === this.#lastParked) return;
     this.#lastParked = state;
-    this.#tell("parked", reportParked(this.#source));
+    this.#send("parked", reportParked(this.#source));
   }
 
-  #tell<Kind extends keyof AdminEvents>(kind: Kind, data: AdminEvents[Kind]): void {
+  #send<Kind extends keyof AdminEvents>(kind: Kind, data: AdminEvents[Kind]): void {
     const readers = [...this.#readers].filter(({ kinds }) => kinds.has(kind));
     if (readers.length === 0) return;
     const json = JSON.stringify(data);
@@ -162,7 +162,7 @@ export class EventSink {
     return !this.#response.writableEnded && !this.#response.destroyed;
   }
 
-  /** Sends an event whose data is JSON text. Resolves when the reader's side took it. One that `isVital` is never dropped. */
+  /** Sends an event whose data is JSON text. Resolves when the reader has taken it. A vital event is never dropped. */
   send(kind: string, json: string, isVital = false): Promise<void> | void {
     if (!this.isOpen) return;
     if (!isVital && this.#response.writableLength > maxWaiting) {

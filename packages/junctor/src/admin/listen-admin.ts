@@ -132,7 +132,7 @@ const maxBodyBytes = 1024 * 1024;
 /** Refuses a request by throwing; `isOpen` says that its path needs no key. */
 type Admit = (incoming: IncomingMessage, isOpen: boolean, isMetrics: boolean) => void;
 
-/** The same guard as that of the MCP endpoint, then the key. */
+/** Applies the guard of the MCP endpoint, then checks the key. */
 function createAdmission({ host, keyHash, isOwnKey, allowedHosts }: AdminAddress): Admit {
   const guard = createGuard({ host, allowedHosts });
   const wanted = Buffer.from(keyHash, "hex");
@@ -140,8 +140,8 @@ function createAdmission({ host, keyHash, isOwnKey, allowedHosts }: AdminAddress
     const refusal = guard(new NodeRequest(incoming));
     if (refusal !== undefined) throw new AdminError("admin.forbidden", refusal);
     if (isOpen || (isMetrics && !isOwnKey)) return;
-    const given = /^Bearer +(\S+) *$/i.exec(incoming.headers.authorization ?? "")?.[1] ?? "";
-    if (timingSafeEqual(createHash("sha256").update(given).digest(), wanted)) return;
+    const key = /^Bearer +(\S+) *$/i.exec(incoming.headers.authorization ?? "")?.[1] ?? "";
+    if (timingSafeEqual(createHash("sha256").update(key).digest(), wanted)) return;
     throw new AdminError(
       "admin.no_key",
       "Send the key of the admin API in the header Authorization: Bearer KEY",
@@ -226,7 +226,7 @@ async function run(
 function refuse(incoming: IncomingMessage, response: ServerResponse, error: AdminError): void {
   if (response.headersSent) return void response.destroy();
   if (error.status === 401) response.setHeader("www-authenticate", "Bearer");
-  // The rest of a body that is not wanted would be taken for the next request.
+  // The rest of an unread body would be taken for the next request.
   if (!incoming.complete) response.setHeader("connection", "close");
   sendJson(response, error.status, { error: { code: error.code, message: error.message } });
 }
@@ -299,7 +299,7 @@ async function listening(
 ): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    // Exclusive: the workers of a cluster would share it.
+    // Otherwise the workers of a cluster would share it.
     server.listen({ ...where, exclusive: true }, () => {
       server.off("error", reject);
       resolve();
@@ -327,7 +327,7 @@ const types: { readonly [extension: string]: string } = {
 };
 
 /**
- * The files of the page by their paths, read once: what a request names is looked up among them and never opened. Undefined when
+ * The files of the page by their paths, read once: a request is looked up among them and never opens a file. Undefined when
  * there is no page in the folder.
  */
 function readPage(folder: string): ReadonlyMap<string, PageFile> | undefined {

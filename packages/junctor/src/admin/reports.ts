@@ -305,8 +305,7 @@ export function reportEnded(call: EndedCall, date: number): CallReport {
 
 const historyBars = 60;
 
-/** What is asked of the history. */
-interface HistoryWish {
+interface HistoryQuery {
   readonly is: "all" | "failed";
   readonly server?: string;
   readonly caller?: string;
@@ -318,7 +317,7 @@ interface HistoryWish {
 }
 
 /** A page of the calls that ended. */
-export function reportHistory({ telemetry, clock }: AdminSource, wish: HistoryWish): History {
+export function reportHistory({ telemetry, clock }: AdminSource, query: HistoryQuery): History {
   const { history } = telemetry;
   const now = performance.now();
   const date = clock.date();
@@ -335,7 +334,7 @@ export function reportHistory({ telemetry, clock }: AdminSource, wish: HistoryWi
       callBars: noBars,
       failedBars: noBars,
     };
-  const { is, sinceMs, ...filter } = wish;
+  const { is, sinceMs, ...filter } = query;
   const since = sinceMs === undefined ? undefined : now - sinceMs;
   const page = history.query({ ...filter, isFailed: is === "failed", since, now, bars: historyBars });
   const keptSince = history.calls.since;
@@ -354,13 +353,13 @@ export function reportHistory({ telemetry, clock }: AdminSource, wish: HistoryWi
   });
 }
 
-/** Sums of calls, of those in memory if they reach back far enough, else of the counters by hour. */
+/** Sums of the calls in memory if those reach back far enough, else of the counters by hour. */
 export function reportUsage(source: AdminSource, by: Usage["by"], sinceMs: number): Usage {
   const { telemetry, clock, usageFolder } = source;
   const calls = telemetry.history?.calls;
   const now = performance.now();
   const since = now - sinceMs;
-  // A day is about this process. What it has no calls of any more, and what was longer ago, is in the counters.
+  // Up to a day is about this process. The counters have the calls that it no longer keeps, and longer periods.
   const hasAll =
     calls !== undefined && sinceMs <= dayMs && (calls.first === 0 || (calls.since ?? now) <= since);
   const sinceAt = clock.date() - sinceMs;
@@ -502,7 +501,7 @@ export function reportProblems(source: AdminSource): Problems {
     const advice = trouble === undefined ? undefined : source.advise(status);
     const add = (severity: Problem["severity"], where: string, message: string): void =>
       void problems.push({ severity, where, message, server });
-    // One that failed and is being started again is still a problem.
+    // A server that failed and is being started again is still a problem.
     if (trouble !== undefined && (status.status !== "starting" || status.reason !== undefined))
       add(status.status === "up" ? "warning" : "error", server, [trouble, advice].filter(Boolean).join(". "));
     for (const { part, name, reason } of leftOut) add("warning", `${server}: ${part} ${name}`, reason);
@@ -533,7 +532,7 @@ function waitingOf(edits: AdminSource["edits"], problems: Problem[]): Pick<Probl
   }
 }
 
-/** Node measures the delay with a timer of its own; it is started with the first look. */
+/** Node measures the delay with a timer of its own, which the first reading starts. */
 let delays: IntervalHistogram | undefined;
 const resolutionMs = 20;
 
@@ -624,7 +623,7 @@ export function gatewayMetrics(source: AdminSource): readonly Metric[] {
       type: "counter",
       samples: [{ value: (user + system) / 1e6 }],
     },
-    // Made from the clock and the age it would differ a little in each scrape, as if the process had been started again.
+    // Computed from the clock and the age, it would differ a little in each scrape, as if the process had restarted.
     gauge("process_start_time_seconds", "When the process started.", performance.timeOrigin / 1000),
     {
       name: "junctor_build_info",

@@ -8,7 +8,7 @@ import type { AnyShape, ApiSchema, Shape } from "./shape.ts";
 type Rows = ErrorTable["adminError"]["codes"];
 type AdminErrorCode = keyof Rows;
 
-/** The HTTP statuses of errors, as in their table, whose text is not loaded until somebody asks. */
+/** The HTTP statuses of errors. The table of errors has them too, but its texts are loaded only when needed. */
 const adminStatuses: { readonly [Code in AdminErrorCode]: Rows[Code]["status"] } = {
   "admin.bad_request": 400,
   "admin.no_key": 401,
@@ -108,19 +108,19 @@ function assertKnown(where: "body" | "query", given: readonly string[], members:
   );
 }
 
-/** Holds members to their schemas: the one place where untrusted input becomes a value of the type that its shape describes. */
+/** Checks members against their schemas: the one place where untrusted input becomes a value of the type that its shape describes. */
 function toChecked<T>(shape: Shape<T>, given: readonly (readonly [string, unknown])[]): T {
   const required = shape.schema["required"] as readonly string[];
   const members = membersOf(shape);
-  const there = given.filter(([name, value]) => value !== undefined || required.includes(name));
-  for (const [name, value] of there) {
+  const present = given.filter(([name, value]) => value !== undefined || required.includes(name));
+  for (const [name, value] of present) {
     const fault = findFault(members[name] ?? {}, value);
     if (fault !== undefined) throw new AdminError("admin.bad_request", `${name} must be ${fault}`);
   }
-  return Object.fromEntries(there) as T;
+  return Object.fromEntries(present) as T;
 }
 
-/** What a value should be; undefined when it is that. */
+/** What a value should be; undefined when it is valid. */
 function findFault(
   { type, enum: words, maximum = Number.MAX_SAFE_INTEGER }: ApiSchema,
   value: unknown,

@@ -45,7 +45,7 @@ export interface AdminParts {
   readonly source: AdminSource;
   readonly hub: EventHub;
   readonly tries: Tries;
-  /** Where the API is, as the status tells it. */
+  /** The address of the API, for the status. */
   readonly adminUrl: () => string | undefined;
   /** The address of the page, for readers that may know its key. */
   readonly pageUrl?: () => string | undefined;
@@ -557,7 +557,7 @@ const errorSchema: ApiSchema = {
   required: ["error"],
 };
 
-/** Routes in the words of OpenAPI 3.1. The schema of an event stream has a member for each kind of event. */
+/** Routes as an OpenAPI 3.1 document. The schema of an event stream has a member for each kind of event. */
 function describeApi(routes: readonly Route[], version: string): { readonly [member: string]: unknown } {
   const paths: { [path: string]: { [method: string]: object } } = {};
   const schemas: { [name: string]: ApiSchema } = { Error: errorSchema };
@@ -590,11 +590,11 @@ function toOperation(
     events === undefined
       ? { [type ?? "application/json"]: { schema: answer?.schema } }
       : { "text/event-stream": { schema: events.schema } };
-  const taken = body && { ...body.schema, additionalProperties: false };
+  const requestBody = body && { ...body.schema, additionalProperties: false };
   return {
     summary,
     parameters: [...inPath, ...(query === undefined ? [] : toParameters(query))],
-    ...(taken && { requestBody: { content: { "application/json": { schema: taken } } } }),
+    ...(requestBody && { requestBody: { content: { "application/json": { schema: requestBody } } } }),
     responses: {
       [status]: { description: summary, content },
       default: {

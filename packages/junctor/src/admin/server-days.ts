@@ -5,7 +5,7 @@ type Health = NonNullable<Parameters<OnServer>[1]>;
 /** How a server was in a quarter of an hour: the worst of it. */
 const marks = { unknown: "-", idle: "i", up: "u", starting: "s", down: "d" } as const;
 type Mark = keyof typeof marks;
-/** The one that counts in a quarter of an hour with several last: that it started is not a trouble. */
+/** Marks by rank: a quarter of an hour shows its highest. `up` outranks `starting`, which is no trouble. */
 const order: readonly Mark[] = ["unknown", "idle", "starting", "up", "down"];
 
 const slotMs = 15 * 60_000;
@@ -25,7 +25,7 @@ interface Day {
   readonly marks: Uint8Array;
   slot: number;
   now: Mark;
-  /** When it was last up; undefined while it is. */
+  /** When it went down; undefined once it is up or idle again. */
   leftUpAt: number | undefined;
   readonly changes: ServerChange[];
 }
@@ -88,7 +88,7 @@ export class ServerDays {
   }
 }
 
-/** Goes on to the slot of this date. A clock that was set back changes nothing. */
+/** Advances to the slot of this date. A clock that was set back changes nothing. */
 function fill(day: Day, date: number): void {
   const slot = Math.floor(date / slotMs);
   if (slot - day.slot > slots) day.slot = slot - slots;

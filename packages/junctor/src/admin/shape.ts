@@ -14,7 +14,7 @@ export interface AnyShape {
 
 /** The description of a value of type `T`. */
 export interface Shape<T> extends AnyShape {
-  /** Never there: it makes shapes of different types differ. */
+  /** Never set: it makes shapes of different types differ. */
   readonly "~type"?: (value: T) => T;
 }
 
@@ -34,7 +34,7 @@ export function text(doc: string): Shape<string> {
   return toShape({ type: "string", description: doc });
 }
 
-/** One of these words. In a query that does not have it, `usual`. */
+/** One of these words; `usual` is the default in a query. */
 export function word<const Word extends string>(
   doc: string,
   words: readonly Word[],
@@ -52,7 +52,7 @@ export function flag(doc: string): Shape<boolean> {
   return toShape({ type: "boolean", description: doc });
 }
 
-/** A whole number that is not negative. In a query that does not have it, `default`. */
+/** A whole number that is not negative; `default` is for a query without it. */
 export function count(
   doc: string,
   range: { readonly maximum?: number; readonly default?: number } = {},
@@ -87,13 +87,12 @@ export function record<T>(doc: string, value: Shape<T>): Shape<{ readonly [name:
   return { schema, definitions: value.definitions };
 }
 
-/** One of two. */
+/** A value of one shape or the other. */
 export function either<A, B>(doc: string, one: Shape<A>, other: Shape<B>): Shape<A | B> {
   const definitions = { ...one.definitions, ...other.definitions };
   return { schema: { description: doc, anyOf: [one.schema, other.schema] }, definitions };
 }
 
-/** An object with these members. */
 export function object<T extends object>(doc: string, members: MemberShapes<NoInfer<T>>): Shape<T> {
   const entries = Object.entries(members as AnyMemberShapes);
   const required = entries.filter(([, member]) => !("maybe" in member)).map(([name]) => name);
@@ -119,7 +118,7 @@ export function named<T extends object>(
   };
 }
 
-/** The same with a sentence of its own. */
+/** The same shape with a description of its own. */
 export function as<T>(doc: string, shape: Shape<T>): Shape<T> {
   return { ...shape, schema: { ...shape.schema, description: doc } };
 }

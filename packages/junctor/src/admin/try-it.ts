@@ -121,7 +121,7 @@ export function unknownCaller(name: string): AdminError {
   );
 }
 
-/** The same as a request of the protocol. */
+/** The call as a request of the protocol. */
 interface TryRequest {
   readonly method: "tools/call" | "prompts/get" | "resources/read";
   /** The member of the params that names the thing, and its value. */
@@ -140,7 +140,7 @@ interface OpenTry {
 
 const maxOpen = 16;
 const answerMs = 10 * 60_000;
-/** The pause before a call is made again whose result had no questions. */
+/** The pause before a call is repeated when its result had no questions. */
 const pauseMs = 250;
 
 interface TriesOptions {
@@ -158,7 +158,7 @@ export class Tries implements Disposable {
     this.#options = options;
   }
 
-  /** Refuses one call too many; to be called before the answer is begun. */
+  /** Throws when too many calls are open; to be called before the answer begins. */
   assertRoom(): void {
     if (this.#open.size >= maxOpen)
       throw new AdminError("admin.too_many", `${maxOpen} calls are open; end one first`);
@@ -185,7 +185,7 @@ export class Tries implements Disposable {
     }
   }
 
-  /** Passes answers to the open questions of a call on. Throws an `AdminError` for answers that do not fit. */
+  /** Passes on answers to the open questions of a call. Throws an `AdminError` for answers that do not fit. */
   answer(id: string, answers: RawJson): void {
     const open = this.#open.get(id);
     if (open === undefined) throw unknownTry(id);
@@ -244,9 +244,9 @@ export class Tries implements Disposable {
     open.answers = answers;
     void sink.send("question", JSON.stringify({ questions }), true);
     const { signal } = open.cancellation;
-    const given = await waitFor(answers.promise, { ms: answerMs, clock: this.#options.clock, signal });
-    if (given === timedOut) throw new RpcError("rpc.internal", "The question was not answered in time");
-    return given;
+    const answer = await waitFor(answers.promise, { ms: answerMs, clock: this.#options.clock, signal });
+    if (answer === timedOut) throw new RpcError("rpc.internal", "The question was not answered in time");
+    return answer;
   }
 
   #toWire({ caller }: TryRequest, { cancellation }: OpenTry, sink: EventSink): WireContext {

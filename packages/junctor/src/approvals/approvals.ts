@@ -44,7 +44,7 @@ export interface ApprovalEvent extends Pick<
   readonly by?: string | undefined;
 }
 
-/** What calls that wait for a yes are kept with. */
+/** Options of `Approvals`. */
 export interface ApprovalsOptions {
   readonly clock?: Clock;
   /** Which answers were used. They must be kept longer than any question waits: two hours. */
@@ -90,7 +90,7 @@ export class Approvals {
     this.#uses = uses;
     this.clock = clock;
     this.instance = options.outlives === true ? "kept" : randomBytes(9).toString("base64url");
-    options.shared?.store.onNews((news) => this.#hear(news));
+    options.shared?.store.onNews((message) => this.#receive(message));
   }
 
   /** The calls that wait, oldest first. */
@@ -120,14 +120,14 @@ export class Approvals {
     this.#asks.set(caller, asks);
   }
 
-  /** Has a call wait for a yes, together with equal ones that wait. Gives its place among them. */
+  /** Makes a call wait for a yes, together with the equal calls that wait. Returns its place among them. */
   ask(facts: Omit<Approval, "id" | "askedAt" | "calls">): { readonly id: string; readonly place: number } {
     this.#forgetOld();
     const waiting = [...this.#entries.values()].filter(({ answer }) => answer === undefined);
     const equal = waiting.find(({ approval }) => approval.digest === facts.digest);
     if (equal !== undefined) {
       equal.approval = { ...equal.approval, calls: equal.approval.calls + 1 };
-      this.#tell({ asked: equal.approval });
+      this.#publish({ asked: equal.approval });
       return { id: equal.approval.id, place: equal.approval.calls };
     }
     const { maxWaiting = 1000 } = this.#options;
@@ -138,7 +138,7 @@ export class Approvals {
     const approval = { ...facts, id, askedAt: this.clock.date(), calls: 1 };
     this.#add(approval);
     this.report({ kind: "asked", ...approval });
-    this.#tell({ asked: approval });
+    this.#publish({ asked: approval });
     return { id, place: 1 };
   }
 
@@ -175,7 +175,7 @@ export class Approvals {
     const seen = Math.min(calls ?? entry.approval.calls, entry.approval.calls);
     this.#settle(entry, answer, seen);
     this.report({ kind: answer, by, ...entry.approval });
-    this.#tell({ answered: { id, answer, calls: seen } });
+    this.#publish({ answered: { id, answer, calls: seen } });
     return entry.approval;
   }
 
@@ -187,18 +187,18 @@ export class Approvals {
     await this.#uses.end(use.id, { kind: "dropped" });
   }
 
-  /** Whether a yes for equal calls is still good; asked where the rule lets one be good for a while. */
+  /** Whether an earlier yes for an equal call still counts, for rules that allow that for a while. */
   isGood(digest: string): boolean {
-    return (this.#good.get(digest) ?? 0) > this.clock.now();
+    return (this.#goodUntil.get(digest) ?? 0) > this.clock.now();
   }
 
   keepGood(digest: string, goodMs: number): void {
     const now = this.clock.now();
-    for (const [each, until] of this.#good) if (until <= now) this.#good.delete(each);
-    if (goodMs > 0 && this.#good.size < 10_000) this.#good.set(digest, now + goodMs);
+    for (const [each, until] of this.#goodUntil) if (until <= now) this.#goodUntil.delete(each);
+    if (goodMs > 0 && this.#goodUntil.size < 10_000) this.#goodUntil.set(digest, now + goodMs);
   }
 
-  readonly #good = new Map<string, number>();
+  readonly #goodUntil = new Map<string, number>();
 
   #add(approval: Approval): void {
     const answered = createDeferred<Answer>();
@@ -211,7 +211,7 @@ export class Approvals {
     entry.answered.resolve(answer);
   }
 
-  /** Answers are kept as long as questions: calls come back for them. */
+  /** Forgets questions when they expire, and answers a minute later: calls come back for them. */
   #forgetOld(): void {
     const now = this.clock.date();
     for (const [id, { approval }] of this.#entries)
@@ -223,20 +223,20 @@ export class Approvals {
     return this.#entries.get(id)?.answer === undefined;
   }
 
-  #tell(told: Told): void {
+  #publish(news: ApprovalNews): void {
     const { shared } = this.#options;
     if (shared === undefined) return;
-    const token = shared.seal.seal({ ...told, from: this.#from }, binding, useMs);
+    const token = shared.seal.seal({ ...news, from: this.#from }, binding, useMs);
     // A replica that misses it does not list the question; the call waits where it is.
     void shared.store.publish(JSON.stringify({ kind: newsKind, token })).catch(() => {});
   }
 
   readonly #from = randomBytes(6).toString("hex");
 
-  #hear(news: string): void {
-    const told = this.#open(news);
-    if (told === undefined || told.from === this.#from) return;
-    const { asked, answered } = told;
+  #receive(message: string): void {
+    const news = this.#open(message);
+    if (news === undefined || news.from === this.#from) return;
+    const { asked, answered } = news;
     if (asked !== undefined) {
       const known = this.#entries.get(asked.id);
       if (known === undefined) this.#add(asked);
@@ -247,9 +247,9 @@ export class Approvals {
       this.#settle(entry, answered.answer, answered.calls);
   }
 
-  #open(news: string): (Told & { readonly from: string }) | undefined {
+  #open(message: string): (ApprovalNews & { readonly from: string }) | undefined {
     try {
-      const { kind, token } = Object(JSON.parse(news)) as {
+      const { kind, token } = Object(JSON.parse(message)) as {
         readonly kind?: unknown;
         readonly token?: unknown;
       };
@@ -257,15 +257,15 @@ export class Approvals {
         kind === newsKind && typeof token === "string"
           ? this.#options.shared?.seal.open(token, binding)
           : undefined;
-      return opened?.ok === true ? (opened.payload as Told & { readonly from: string }) : undefined;
+      return opened?.ok === true ? (opened.payload as ApprovalNews & { readonly from: string }) : undefined;
     } catch {
       return undefined;
     }
   }
 }
 
-/** What replicas tell each other. */
-interface Told {
+/** What replicas publish to each other. */
+interface ApprovalNews {
   readonly asked?: Approval;
   readonly answered?: { readonly id: string; readonly answer: Answer; readonly calls: number };
 }
@@ -276,7 +276,7 @@ function tooMany(why: string, retryAfterMs: number): RpcError {
   });
 }
 
-/** A call that is not made, and why; the model is told. */
+/** The error of a call that is not made; the model sees the reason. */
 export function refused(why: string): ToolError {
   return new ToolError(`This call needs the approval of a person, and was not made: ${why}.`, {
     code: "tool.refused",

@@ -31,10 +31,10 @@ export function toQuestionText({ method, name, server, caller, ...shown }: Asked
 }
 
 /** Arguments on one line, without characters that would show them otherwise than they are. */
-export function showArguments(given: RawJson, hide: (json: string) => string): string {
-  const text = plain(hide(toOneLine(given).text));
+export function showArguments(args: RawJson, hide: (json: string) => string): string {
+  const text = plain(hide(toOneLine(args).text));
   if (text.length <= maxShown) return text;
-  return `${text.slice(0, maxShown)}… (${given.byteLength} bytes in all, ${digestOf(given.bytes)})`;
+  return `${text.slice(0, maxShown)}… (${args.byteLength} bytes in all, ${digestOf(args.bytes)})`;
 }
 
 /** A text in quotes. */
@@ -42,7 +42,7 @@ export function quote(text: string): string {
   return plain(JSON.stringify(text.length > 300 ? `${text.slice(0, 300)}…` : text));
 }
 
-/** Control characters, those that change the direction of text, and invisible ones are spelled out. */
+/** Spells out control characters, invisible ones, and those that change the direction of text. */
 function plain(text: string): string {
   return text.replaceAll(
     /[\p{Cc}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}\p{Default_Ignorable_Code_Point}]|\p{Cf}/gu,

@@ -26,7 +26,7 @@ export interface ApprovalRule {
   readonly goodMs: number;
 }
 
-/** What `withApproval` works with. */
+/** Options of `withApproval`. */
 export interface ApprovalOptions {
   /** The rule that asks about a call; undefined for calls that need no approval. */
   readonly ruleFor: (operation: Operation, context: CallContext) => ApprovalRule | undefined;
@@ -34,11 +34,11 @@ export interface ApprovalOptions {
   readonly approvals?: Approvals;
   /** The server that a call is for. */
   readonly serverOf?: (operation: Operation, context: CallContext) => string | undefined;
-  /** The path that is served: an approval for one is none for another. */
+  /** The path that is served: an approval for one does not count for another. */
   readonly scope?: string | undefined;
-  /** The policy of the moment as a text: an approval from before an edit counts no more. */
+  /** The policy of the moment as a text: an approval from before an edit no longer counts. */
   readonly policy?: string;
-  /** Takes secrets out of what a person is shown. */
+  /** Removes secrets from what a person is shown. */
   readonly hide?: (json: string) => string;
 }
 
@@ -70,7 +70,7 @@ export function withApproval(provider: Provider, options: ApprovalOptions): Prov
   return wrapper;
 }
 
-/** What is about a task is part of a call that was approved. Completions and groups say what there is, and do nothing. */
+/** Operations on a task belong to a call that was approved. Completions and groups only read. */
 function canBeAsked({ ref, method }: Operation): boolean {
   return ref === undefined && method !== "completion/complete" && method !== "groups/get";
 }
@@ -98,7 +98,7 @@ const partNames: { readonly [Part in keyof Subject]: string } = {
   policy: "the policy",
 };
 
-/** What a caller carries between the rounds of a call, inside the seal. */
+/** The sealed state that a caller carries between the rounds of a call. */
 interface ApprovalState {
   /** `caller`: it was asked. `operator`: the call waits. `run`: it was approved and sent, and its server asked something. */
   readonly step: "caller" | "operator" | "run";
@@ -115,7 +115,7 @@ interface ApprovalState {
 const stateKey = "junctor/approval";
 const askKey = "approve";
 
-/** How long a modern caller waits before it is told to come back. */
+/** How long a modern caller waits before it is asked to come back. */
 const patienceMs = 20_000;
 
 function stateOf({ round }: Operation): ApprovalState | undefined {
@@ -125,7 +125,7 @@ function stateOf({ round }: Operation): ApprovalState | undefined {
     : undefined;
 }
 
-/** Where calls are asked about. */
+/** Asks about calls, and sends those that were approved. */
 class ApprovalDesk {
   readonly #provider: Provider;
   readonly #options: ApprovalOptions;
@@ -340,7 +340,7 @@ class ApprovalDesk {
   }
 }
 
-/** How long the questions of a server wait whose call was approved. */
+/** How long a server's questions about an approved call may wait. */
 const longestMs = 3_600_000;
 
 function digestAll(subject: Subject): string {

@@ -18,7 +18,7 @@ import { join, resolve } from "node:path";
 import { BrandedError } from "@junctor/core/errors";
 import { type DaemonFacts, greetDaemon, HelloError, type Introduction } from "./hello.ts";
 
-/** A daemon that was started. It may find that another was faster, and end. */
+/** A daemon that was started. It ends if it finds that another was faster. */
 export interface StartedDaemon {
   readonly pid: number | undefined;
   /** Resolves with the exit code when it ends, or null when a signal ended it. */
@@ -45,8 +45,8 @@ interface FoundDaemon {
 const pauseMs = 15;
 
 /**
- * Joins the daemon, or starts one when there is none, when the one there is older than we are, or when it does not answer.
- * Rejects with the reason when none could be had in time.
+ * Joins the daemon. Starts one when no daemon answers, or when the one that runs is older than this build. Rejects with the last reason
+ * when no daemon could be joined in time.
  */
 export async function findDaemon(options: FindOptions): Promise<FoundDaemon> {
   const { openPlace, introduction, start, patienceMs = 5000 } = options;
@@ -63,7 +63,7 @@ export async function findDaemon(options: FindOptions): Promise<FoundDaemon> {
     const started = start();
     if (started.pid !== undefined) noteStart(place, String(started.pid));
     void started.ended.then((code) => {
-      // One that was killed says nothing about the next.
+      // A daemon that was killed says nothing about the next one.
       if (code === null) isOurs = false;
       else exit = code;
     });
@@ -73,7 +73,7 @@ export async function findDaemon(options: FindOptions): Promise<FoundDaemon> {
     try {
       const found = await joinDaemon(place, options);
       const isOlder = compareBuilds(found.daemon.build, introduction.build) < 0;
-      // One that was started for the upgrade and ended left us with the old one.
+      // The daemon that was started for the upgrade has ended, so the old one stays.
       if (!isOlder || exit !== undefined) return found;
       found.socket.destroy();
       startOnce(place);
@@ -81,7 +81,7 @@ export async function findDaemon(options: FindOptions): Promise<FoundDaemon> {
       last = error;
       if (error instanceof HelloError && error.reason === "refused") throw error;
       startOnce(place);
-      // One that ended well found another; one that failed would fail again.
+      // A daemon that exits with 0 found another; one that failed would fail again.
       if (exit !== undefined && exit !== 0)
         throw new Error(`the daemon ended with code ${exit}`, { cause: error });
     }
@@ -93,14 +93,14 @@ export async function findDaemon(options: FindOptions): Promise<FoundDaemon> {
 /** How often a daemon that is killed while it starts is started again. */
 const maxStarts = 3;
 
-/** How long a starting daemon is waited for. */
+/** How long fronts wait for a daemon that is starting. */
 const startMs = 1500;
 
 const startNote = ({ folder, hash }: RunPlace): string => join(folder, `starting-${hash}`);
 
 /**
  * Whether another front has just started a daemon. All clients lose it at the same time, and a daemon for each of them would only
- * hold up the one that stays. This is a hint and no lock: one that is left behind is too old a moment later.
+ * hold up the one that stays. This is a hint and no lock: a note that is left behind is soon too old.
  */
 function isStarting(place: RunPlace): boolean {
   const file = startNote(place);
@@ -109,7 +109,7 @@ function isStarting(place: RunPlace): boolean {
   return age >= 0 && age < startMs && isAlive(file);
 }
 
-/** Whether the process that is noted runs; one that is not noted yet may. */
+/** Whether the noted process runs, or is not noted yet. */
 function isAlive(file: string): boolean {
   try {
     const pid = Number(readFileSync(file, "utf8"));
@@ -127,7 +127,7 @@ function noteStart(place: RunPlace, pid: string): void {
   }
 }
 
-/** The daemon listens: the next one that is lost is started again at once. */
+/** The daemon listens: when it is lost, the next one is started at once. */
 export function forgetStart(place: RunPlace): void {
   rmSync(startNote(place), { force: true });
 }
@@ -201,7 +201,7 @@ export function userConfig(): string {
   return join(homeFolder(), "junctor.json");
 }
 
-/** A folder or key at which no daemon can be met safely. */
+/** The run folder or its key cannot be trusted. */
 class RunFolderError extends BrandedError {
   protected static override readonly brand = "RunFolderError";
 
@@ -229,7 +229,7 @@ export function openRunPlace(config: string, env: NodeJS.ProcessEnv = process.en
   return { folder, socket, hash, key };
 }
 
-/** Which of the places is that of a config. */
+/** The hash that names the place of a config. */
 export function placeHash(config: string): string {
   return createHash("sha256").update(toRealPath(config)).digest("hex").slice(0, 12);
 }

@@ -8,11 +8,11 @@ interface FrontOptions {
   readonly input: Readable;
   /** What the client reads. */
   readonly output: Writable;
-  /** Connects to a gateway: the daemon, or one in this process. `attempt` counts those that were lost at once. */
+  /** Connects to a gateway: the daemon, or one in this process. `attempt` counts the connections that were lost right away. */
   readonly open: (attempt: number) => Promise<Duplex>;
 }
 
-/** Requests that change nothing at any server, or only what is repeated anyway: they may be sent a second time. */
+/** Requests that may be sent twice: they change nothing at any server, or only what is repeated anyway. */
 const repeatable = new Set([
   "initialize",
   "ping",
@@ -27,11 +27,11 @@ const repeatable = new Set([
   "subscriptions/listen",
 ]);
 
-/** How many bytes of requests are held while no gateway takes them; beyond that the client is not read. */
+/** Most bytes of requests that are held while no gateway takes them; beyond that, the client is not read. */
 const maxHeldBytes = 4 * 1024 * 1024;
 
 /**
- * Passes lines between a client and a gateway, and knows no more of them than their ids. When the gateway is lost, requests
+ * Passes lines between a client and a gateway, and looks at little more than their ids. When the gateway is lost, requests
  * that were not written go to the next one; calls that were are answered with `outcome_unknown`, and are never sent again.
  * Resolves when the client has left and everything it asked for is answered. Rejects when no gateway can be reached.
  */
@@ -78,8 +78,8 @@ class Front {
   }
 
   #read(chunk: Buffer): void {
-    for (const { bytes, isRemote } of this.#cutter.push(chunk)) {
-      if (isRemote) this.#takeFromClient(bytes);
+    for (const { bytes, isWhole } of this.#cutter.push(chunk)) {
+      if (isWhole) this.#takeFromClient(bytes);
       // A gateway refuses a line that is too long, and answers that itself.
       else if (this.#current === undefined) this.#hold(bytes);
       else this.#write(this.#current, bytes);
@@ -114,37 +114,37 @@ class Front {
     else if (isAnswer && id !== undefined) {
       const request = connection.settle(id);
       if (request?.onAnswer !== undefined) return request.onAnswer(line);
-      // A stream of announcements that goes on at the next gateway has ended at this one.
+      // The end of a stream of announcements that goes on at the next gateway.
       if (request === undefined && connection.isDraining) return;
       if (request?.method === "initialize" && request.line !== undefined)
         this.#legacy.begin(request.line, line);
     } else if (id !== undefined && method !== undefined) connection.questions.add(id);
-    this.#tell(line, connection);
+    this.#writeToClient(line, connection);
     this.#retire(connection);
   }
 
   #answerQuestion(id: string, line: Buffer): void {
-    const asked = [...this.#connections].find(({ questions }) => questions.delete(id));
+    const connection = [...this.#connections].find(({ questions }) => questions.delete(id));
     // Answers to questions of a gateway that is gone have no reader.
-    if (asked === undefined) return;
-    this.#write(asked, line);
-    this.#retire(asked);
+    if (connection === undefined) return;
+    this.#write(connection, line);
+    this.#retire(connection);
   }
 
   #cancel(line: Buffer): void {
     const id = cancelledId(line);
-    const at = this.#held.findIndex((each) => scanMessage(each).id === id);
+    const at = this.#held.findIndex((held) => scanMessage(held).id === id);
     if (at !== -1) return void this.#held.splice(at, 1);
-    const asked =
+    const target =
       id === undefined ? this.#current : [...this.#connections].find((connection) => connection.has(id));
-    if (asked === undefined) return;
+    if (target === undefined) return;
     // A request that was cancelled needs no answer.
-    if (id !== undefined) asked.settle(id);
-    this.#write(asked, line);
-    this.#retire(asked);
+    if (id !== undefined) target.settle(id);
+    this.#write(target, line);
+    this.#retire(target);
   }
 
-  #tell(bytes: Buffer | string, connection?: FrontConnection): void {
+  #writeToClient(bytes: Buffer | string, connection?: FrontConnection): void {
     if (!this.#output.write(bytes)) connection?.stream.pause();
   }
 
@@ -196,7 +196,7 @@ class Front {
   #connect(stream: Duplex): FrontConnection {
     const connection: FrontConnection = new FrontConnection(stream, {
       onLine: (line, scanned) => this.#takeFromGateway(connection, line, scanned),
-      onPiece: (piece) => this.#tell(piece, connection),
+      onPiece: (piece) => this.#writeToClient(piece, connection),
       onDrain: (isRest) => this.#drain(connection, isRest),
       onRoom: () => this.#input.resume(),
       onLost: () => this.#lose(connection),
@@ -221,7 +221,7 @@ class Front {
       if (each !== undefined) connection.note(each, { method: "", line: undefined, onAnswer: () => {} });
       connection.stream.write(line);
     }
-    for (const text of this.#legacy.announcements()) this.#tell(`${text}\n`);
+    for (const text of this.#legacy.announcements()) this.#writeToClient(`${text}\n`);
     return true;
   }
 
@@ -252,8 +252,8 @@ class Front {
 
   #lose(connection: FrontConnection): void {
     this.#connections.delete(connection);
-    if (connection.isInLongLine) this.#tell("\n");
-    for (const id of connection.questions) this.#tell(toCancelled(id));
+    if (connection.isInLongLine) this.#writeToClient("\n");
+    for (const id of connection.questions) this.#writeToClient(toCancelled(id));
     const later = this.#held;
     this.#held = [];
     for (const [id, request] of connection.takeOpen()) this.#giveUp(id, request);
@@ -267,13 +267,13 @@ class Front {
   #giveUp(id: string, { line, onAnswer }: OpenRequest): void {
     if (onAnswer !== undefined) onAnswer(undefined);
     else if (line !== undefined) this.#resend(line);
-    else this.#tell(toLost(id));
+    else this.#writeToClient(toLost(id));
   }
 
   #resend(line: Buffer): void {
     this.#held.push(line);
     if (scanMessage(line).method !== "subscriptions/listen") return;
-    for (const text of announcementsFor(line)) this.#tell(`${text}\n`);
+    for (const text of announcementsFor(line)) this.#writeToClient(`${text}\n`);
   }
 }
 
@@ -286,7 +286,7 @@ function toLost(id: string): string {
   return `{"jsonrpc":"2.0","id":${id},"error":${error}}\n`;
 }
 
-/** Takes back a question: the gateway that asked is gone. */
+/** Withdraws a question: the gateway that asked is gone. */
 function toCancelled(id: string): string {
   const reason = "the gateway that asked is gone";
   return `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id},"reason":${JSON.stringify(reason)}}}\n`;
@@ -306,7 +306,7 @@ interface ConnectionEvents {
   readonly onLine: (line: Buffer, scanned: Scanned) => void;
   /** A piece of a line that is too long to be held. */
   readonly onPiece: (piece: Buffer) => void;
-  /** The daemon ends: another takes its place, or `isRest`, none does until there is work. */
+  /** The daemon ends. Another takes its place at once, or with `isRest`, when there is work. */
   readonly onDrain: (isRest: boolean) => void;
   /** The gateway takes more. */
   readonly onRoom: () => void;
@@ -330,8 +330,8 @@ class FrontConnection {
   constructor(stream: Duplex, { onLine, onPiece, onDrain, onRoom, onLost }: ConnectionEvents) {
     this.stream = stream;
     stream.on("data", (chunk: Buffer) => {
-      for (const { bytes, isRemote } of this.#cutter.push(chunk)) {
-        if (!isRemote) onPiece(bytes);
+      for (const { bytes, isWhole } of this.#cutter.push(chunk)) {
+        if (!isWhole) onPiece(bytes);
         else if (bytes.length === 1) continue;
         else if (bytes.subarray(0, control.length).equals(control)) onDrain(bytes.includes('"stop"'));
         else onLine(bytes, scanMessage(bytes));
@@ -393,10 +393,10 @@ class FrontConnection {
   }
 }
 
-/** Most subscriptions that are repeated; a client with more hears less after the daemon was lost. */
+/** Most subscriptions that are repeated; a client with more misses changes after the daemon was lost. */
 const maxSubscriptions = 1024;
 
-/** The facts of a legacy session that the next gateway must be told again, so that the client notices nothing. */
+/** The facts of a legacy session that are repeated to the next gateway, so that the client notices nothing. */
 class LegacyState {
   /** The `initialize` request of the client, once it was answered. */
   #initialize: Buffer | undefined;
@@ -469,7 +469,7 @@ class LegacyState {
   }
 }
 
-/** The announcements for a modern caller that listens: its lists may be others now. */
+/** The announcements for a modern caller that listens: its lists may have changed. */
 function announcementsFor(listen: Buffer): readonly string[] {
   const { id, params } = parse(listen) as {
     id?: unknown;
@@ -523,7 +523,7 @@ function uriOf(line: Buffer): string {
   return String(params?.uri);
 }
 
-/** A line that is not JSON says nothing; the gateway answers it. */
+/** A line that is not JSON counts as an empty object; the gateway answers it. */
 function parse(line: Buffer): object {
   try {
     return (JSON.parse(line.toString("utf8")) ?? {}) as object;

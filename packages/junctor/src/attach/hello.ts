@@ -3,7 +3,7 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { junctor } from "../invocation/index.ts";
 
-/** The versions of what a front and a daemon say to each other before and beside MCP: this one and the one before it. */
+/** The versions of the protocol that a front and a daemon speak before MCP: this one and the one before it. */
 export const spoken: Versions = { newest: 1, oldest: 1 };
 
 interface Versions {
@@ -11,10 +11,10 @@ interface Versions {
   readonly oldest: number;
 }
 
-/** A program that asks the daemon something about itself instead of serving a client. */
+/** What a program asks of the daemon instead of serving a client. */
 export type ControlRequest = (typeof controlRequests)[number];
 
-/** `servers` asks how the servers are that a front with the same facts would get; `restart` names one of all fronts. */
+/** `servers` asks for the state of the servers that a front with the same facts would get; `restart` names a server of any front. */
 const controlRequests = ["status", "stop", "probe", "servers", "restart"] as const;
 
 /** What a front says about itself once both sides proved that they know the key. */
@@ -102,7 +102,7 @@ export async function greetDaemon(
   return { daemon, answer: undefined };
 }
 
-/** What the daemon says to an introduction: it asks for variables, is ready, answers a control request, or refuses. */
+/** The daemon's reply to an introduction: it asks for variables, is ready, answers a control request, or refuses. */
 interface DaemonReply {
   readonly variables?: readonly string[];
   readonly ready?: boolean;
@@ -174,7 +174,7 @@ export async function greetFront(
   };
 }
 
-/** Before a front has proved itself, it may not make us hold much. */
+/** A front that has not proved itself must not make the daemon hold much. */
 const maxHelloBytes = 16 * 1024;
 
 /** The newest version that both sides speak. */
@@ -188,15 +188,15 @@ function proofOf(key: Buffer, side: "front" | "daemon", front: string, daemon: s
   return createHmac("sha256", key).update(`junctor ${side} ${front} ${daemon}`).digest("hex");
 }
 
-function isProof(given: string, right: string): boolean {
-  const [one, other] = [Buffer.from(given), Buffer.from(right)];
+function isProof(proof: string, expected: string): boolean {
+  const [one, other] = [Buffer.from(proof), Buffer.from(expected)];
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
-function toIntroduction(given: Introduction): Introduction {
+function toIntroduction(claimed: Introduction): Introduction {
   const text = (value: unknown): string | undefined =>
     typeof value === "string" && value !== "" ? value.slice(0, 4096) : undefined;
-  const { client, profile, workspace, server } = given;
+  const { client, profile, workspace, server } = claimed;
   const optional = {
     client: text(client),
     profile: text(profile),
@@ -204,11 +204,11 @@ function toIntroduction(given: Introduction): Introduction {
     server: text(server),
   };
   const named = Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined));
-  const control = controlRequests.find((word) => word === given.control);
+  const control = controlRequests.find((word) => word === claimed.control);
   return {
-    build: text(given.build) ?? "",
-    pid: given.pid,
-    id: text(given.id) ?? "",
+    build: text(claimed.build) ?? "",
+    pid: claimed.pid,
+    id: text(claimed.id) ?? "",
     ...named,
     ...(control === undefined ? {} : { control }),
   };
@@ -229,7 +229,7 @@ interface LineTaker {
   maxBytes: number;
   /** The next line, parsed. */
   next(ms?: number): Promise<object>;
-  /** Gives the stream back, with the bytes that were read too much. */
+  /** Gives the stream back, with the bytes that were read beyond the hello. */
   release(): void;
 }
 

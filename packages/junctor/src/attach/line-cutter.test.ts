@@ -17,9 +17,9 @@ test("gives whole lines, however the stream is split", () => {
 test("a line that is too long is given in pieces, and the next one is whole again", () => {
   const cutter = new LineCutter();
   const [piece] = cutter.push(Buffer.alloc(maxHeldBytes + 1, "a"));
-  expect(piece).toMatchObject({ isRemote: false });
+  expect(piece).toMatchObject({ isWhole: false });
   expect(cutter.isInLongLine).toBe(true);
   const cuts = cutter.push(Buffer.from("aa\nnext\n"));
-  expect(cuts.map(({ isRemote }) => isRemote)).toEqual([false, true]);
+  expect(cuts.map(({ isWhole }) => isWhole)).toEqual([false, true]);
   expect(cutter.isInLongLine).toBe(false);
 });

@@ -3,23 +3,23 @@ import { Buffer } from "node:buffer";
 /** A whole line with its end, or a piece of a line that is too long to be held. */
 interface Cut {
   readonly bytes: Buffer;
-  readonly isRemote: boolean;
+  readonly isWhole: boolean;
 }
 
 /** Lines up to this length are held until they are whole; the gateway refuses longer ones of a client anyway. */
 export const maxHeldBytes: number = 16 * 1024 * 1024 + 1024;
 
 /**
- * Cuts a stream into lines. A line is given when it is whole, so that a stream that breaks leaves no half line behind; one over
- * the limit is given in pieces, as it comes.
+ * Cuts a stream into lines. A line is emitted when it is whole, so that a stream that breaks leaves no half line behind. A line over the
+ * limit is emitted in pieces, as they come.
  */
 export class LineCutter {
   #parts: Buffer[] = [];
   #held = 0;
-  /** Whether a part of a line that is too long was given, and its end has not come yet. */
+  /** Whether a piece of a line that is too long was emitted, and its end has not come yet. */
   isInLongLine = false;
 
-  /** The lines that end in this chunk. Lines that came together stay one buffer's slices: nothing is copied. */
+  /** The lines that end in this chunk. Lines that came together are slices of one buffer: nothing is copied. */
   push(chunk: Buffer): readonly Cut[] {
     const cuts: Cut[] = [];
     let start = 0;
@@ -44,16 +44,16 @@ export class LineCutter {
   #finish(last: Buffer): Cut {
     const bytes = this.#held === 0 ? last : Buffer.concat([...this.#parts, last]);
     this.#forget();
-    const isRemote = !this.isInLongLine;
+    const isWhole = !this.isInLongLine;
     this.isInLongLine = false;
-    return { bytes, isRemote };
+    return { bytes, isWhole };
   }
 
   #keep(part: Buffer, cuts: Cut[]): void {
     this.#parts.push(part);
     this.#held += part.length;
     if (!this.isInLongLine && this.#held <= maxHeldBytes) return;
-    cuts.push({ bytes: Buffer.concat(this.#parts), isRemote: false });
+    cuts.push({ bytes: Buffer.concat(this.#parts), isWhole: false });
     this.#forget();
     this.isInLongLine = true;
   }
@@ -89,7 +89,7 @@ const nothingScanned: Scanned = {
 
 /**
  * Finds the id and the method of a message without parsing the rest. It ends as soon as both, or an id and the start of a
- * result, are known. A line that is not an object gives nothing: the gateway that reads it says what is wrong with it.
+ * result, are known. It finds nothing in a line that is not an object: the gateway reports what is wrong with it.
  */
 export function scanMessage(line: Buffer): Scanned {
   let at = skipSpace(line, 0);
@@ -167,7 +167,7 @@ function skipNested(line: Buffer, from: number): number {
   return line.length;
 }
 
-/** A comma, a bracket or space ends a number or a word. */
+/** A comma, a bracket or white space ends a number or a word. */
 function isEnd(byte: number | undefined): boolean {
   return (
     byte === 0x2c ||

@@ -19,7 +19,7 @@ describe("scanMessage", () => {
     expect(scanMessage(Buffer.from(text))).toMatchObject({ id, method, isAnswer, isBatch: false });
   });
 
-  test("a batch is told, and not looked into", () => {
+  test("a batch is recognized, and not looked into", () => {
     expect(scanMessage(Buffer.from(' [{"id":1}]'))).toMatchObject({ isBatch: true, id: undefined });
   });
 

@@ -12,11 +12,11 @@ export interface AuditFileOptions {
   readonly maxBytes?: number;
   /** Old files kept; 15. */
   readonly keep?: number;
-  /** An old file that was written to in these days is not removed to make room for the records of another caller; 1. */
+  /** An old file that was written to within this many days is not removed to make room for the records of another caller; 1. */
   readonly keepDays?: number;
 }
 
-/** A sink that writes one JSON object a line, chained by hashes. Dispose it to have everything on disk. */
+/** A sink that writes one JSON object a line, chained by hashes. Disposing it writes everything to disk. */
 export interface AuditFile extends AsyncDisposable {
   readonly sink: AuditSink;
   /** Rejects with an `AuditError` while no record of this caller can be written. */
@@ -54,13 +54,13 @@ function toRetention({ maxBytes = 64 * mebibyte, keep = 15, keepDays = 1 }: Audi
   return { maxBytes, keep, keepMs: keepDays * dayMs };
 }
 
-/** A record that is to be written, and who waits for that. */
+/** A record that is to be written, and the promise that waits for it. */
 interface Waiting extends LogEntry {
   resolve(): void;
   reject(error: unknown): void;
 }
 
-/** Writes records in their order, those that came during a write together. */
+/** Writes records in order; those that come during a write are written together. */
 class RecordWriter implements SharedAuditFile {
   readonly #log: ChainedLog;
   readonly #waiting: Waiting[] = [];
@@ -143,7 +143,7 @@ export function toWorkerFile(file: string, number: number): string {
   return `${stem}.worker-${number}${extension}`;
 }
 
-/** The file itself, if there is one or no other, and those of workers beside it, by their numbers. */
+/** The file itself, if it exists or is the only one, and the files of workers beside it, by number. */
 export function findWorkerFiles(file: string): readonly string[] {
   const { stem, extension } = partsOf(file);
   const start = `${basename(stem)}.worker-`;

@@ -77,7 +77,7 @@ export class ChainedLog {
       // A chain that has no line needs no end.
       if (this.#chain.seq > 0) await this.write([toEventEntry("closed")]);
     } catch {
-      // One that cannot be ended has none.
+      // A chain whose end cannot be written has no end.
     }
     await this.#current.handle.close();
   }
@@ -88,7 +88,7 @@ export class ChainedLog {
     const event = this.#chain.seq === 0 ? "opened" : "continued";
     const marker = current.isBegun ? [] : [toEventEntry(event, torn)];
     const lines = [...marker, ...entries].map(({ json }) => this.#chain.link(json));
-    // A line that was cut short is ended, so that it spoils no other. The marker after it says what it was.
+    // Ends a line that was cut short, so that it spoils no other. The marker after it describes it.
     const bytes = Buffer.from(`${torn === undefined ? "" : "\n"}${lines.join("")}`);
     current.isDoubtful = true;
     await current.handle.appendFile(bytes);
@@ -126,7 +126,7 @@ export class ChainedLog {
 
 type LogFiles = readonly [current: LogFile, old: readonly OldFile[]];
 
-/** All that was written to it is written; a failure to close it concerns no record. */
+/** Every record is written already, so a failure to close the file concerns none of them. */
 async function closeQuietly(handle: FileHandle): Promise<void> {
   await handle.close().catch(() => {});
 }
@@ -150,7 +150,7 @@ interface LogFile {
   readonly usage: Usage | undefined;
   /** Whether our chain has a line in it. */
   isBegun: boolean;
-  /** Its last line may be incomplete. */
+  /** Whether its last line may be incomplete. */
   isDoubtful: boolean;
 }
 
@@ -191,8 +191,8 @@ export async function findOldFiles(path: string): Promise<readonly OldFile[]> {
 
 /** Whether a path still leads to this file. */
 async function isStillAt(path: string, handle: FileHandle): Promise<boolean> {
-  const [there, ours] = [await stat(path).catch(ifMissing), await handle.stat()];
-  return there?.ino === ours.ino && there.dev === ours.dev;
+  const [atPath, ours] = [await stat(path).catch(ifMissing), await handle.stat()];
+  return atPath?.ino === ours.ino && atPath.dev === ours.dev;
 }
 
 function ifMissing(error: NodeJS.ErrnoException): undefined {
@@ -255,7 +255,7 @@ export interface Retention {
   readonly maxBytes: number;
   /** Old files. */
   readonly keep: number;
-  /** A file that was written to since is not removed for another caller's records. */
+  /** A file that was written to within this time is not removed for another caller's records. */
   readonly keepMs: number;
 }
 
@@ -290,7 +290,7 @@ function isOfOneCaller(files: readonly KeptFile[]): boolean {
   return callers.size <= 1 && files.every(({ usage }) => usage !== undefined);
 }
 
-/** What the lines of an audit file are chained by. Each process that opens a file has a chain of its own in it. */
+/** The members that chain the lines of an audit file. Each process that opens a file has a chain of its own in it. */
 export interface ChainLink {
   readonly chain: string;
   /** Counts the lines of one chain, from 1. */
@@ -333,7 +333,7 @@ export function hashOf(text: string | Uint8Array): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** The hash by which a chain continues after a line. A line that has none, of an earlier version, is hashed as a whole. */
+/** The hash by which a chain continues after a line. A line without a hash, of an earlier version, is hashed as a whole. */
 export function hashAfter(line: string): string {
   return hashMember.exec(line)?.[2] ?? hashOf(line);
 }

@@ -85,7 +85,7 @@ class LogCheck {
   readonly #gaps: Gap[] = [];
   #at = { file: "", line: 0 };
   #cut: CutLine | undefined;
-  /** The line before. Nothing but its end may have been missing. */
+  /** The line before. It may be one that was cut short just before its line end. */
   #last: Buffer | undefined;
 
   constructor(files: readonly string[]) {
@@ -148,7 +148,7 @@ class LogCheck {
 
   #checkFirst({ seq, previous }: ChainLink, event: unknown): void {
     const begins = event === "opened" || event === "continued";
-    // The files before the oldest were removed in time.
+    // Older files were removed to keep to the limit.
     if (begins && this.#seen.size === 0 && this.#at.file === this.#files[0]) return;
     if (event !== "opened" || seq !== 1)
       return this.#report(
@@ -159,7 +159,7 @@ class LogCheck {
       this.#report("removed", "the line it was written after is missing, or is another now");
   }
 
-  /** A line that was cut short is fine if the line that was written next says the same of it. */
+  /** A line that was cut short is accepted if the line written after it describes it. */
   #checkTorn(noted: Torn | undefined): void {
     const last = this.#last;
     const before = this.#cut?.torn ?? (noted === undefined || last === undefined ? undefined : toTorn(last));

@@ -13,8 +13,8 @@ import type { CallEvent } from "@junctor/core/provider";
 import { createScrubber } from "@junctor/server/internal";
 import { isRecord } from "./print-type.ts";
 
-// A cassette is a file of JSON lines: who the server is, each definition, and each call with what came of it. A call that asked something is
-// several lines, one a round, each with all answers so far; so no line depends on another, and any server can give them back.
+// A cassette is a file of JSON lines: who the server is, each definition, and each call with its outcome. A call that asked something is
+// several lines, one for each round, each with all answers so far. So no line depends on another, and any server can replay them.
 
 /** The lists that are recorded. */
 export const recordedParts = ["tools", "prompts", "resources", "templates"] as const;
@@ -27,7 +27,7 @@ export interface CassetteHead {
   readonly instructions?: string;
 }
 
-/** One round of a call, and what came of it: questions, a result, or the error of the protocol. */
+/** One round of a call, and how it ended: questions, a result, or a protocol error. */
 export interface RecordedCall {
   /** Its method. */
   readonly call: string;
@@ -66,14 +66,14 @@ const named = new RegExp(`("(?:${secretNames})"\\s*:\\s*)"(?:[^"\\\\]|\\\\.)*"`,
 /** The same within a text that is JSON itself. */
 const namedInText = new RegExp(String.raw`(\\"(?:${secretNames})\\"\s*:\s*)\\"(?:[^"\\]|\\\\.)*\\"`, "gi");
 
-/** JSON without what is secret by its form, or by the name of its member. */
+/** JSON without values that are secret by their form, or by the name of their member. */
 export function redactJson(json: string): string {
   return byForm(json)
     .replaceAll(named, '$1"[redacted]"')
     .replaceAll(namedInText, String.raw`$1\"[redacted]\"`);
 }
 
-/** Writes a cassette line by line, so that what was recorded is there also when the process is killed. */
+/** Writes a cassette line by line, so that a recording survives when the process is killed. */
 export class CassetteWriter {
   readonly #file: string;
   readonly #secrets: readonly string[];
@@ -81,7 +81,7 @@ export class CassetteWriter {
   #lines = 0;
   #isStopped = false;
 
-  /** Throws for a file that is there and is not a cassette. `secrets` are taken out wherever they are. */
+  /** Throws for a file that is there and is not a cassette. `secrets` are redacted wherever they occur. */
   constructor(file: string, secrets: readonly string[] = []) {
     assertReplaceable(file);
     this.#file = file;
@@ -92,8 +92,8 @@ export class CassetteWriter {
     writeFileSync(file, "");
   }
 
-  writeHead({ name, version: of, instructions }: CassetteHead): void {
-    this.#write(JSON.stringify({ cassette: version, name, version: of, instructions }));
+  writeHead({ name, version: serverVersion, instructions }: CassetteHead): void {
+    this.#write(JSON.stringify({ cassette: version, name, version: serverVersion, instructions }));
   }
 
   writeItem(part: RecordedPart, item: Items[RecordedPart]): void {
@@ -104,14 +104,14 @@ export class CassetteWriter {
   }
 
   writeCall({ call, name, arguments: args, answers, events, end }: RecordedCall): void {
-    const given = Object.entries(answers).map(
+    const answered = Object.entries(answers).map(
       ([key, raw]) => `${JSON.stringify(key)}:${toOneLine(raw).text}`,
     );
     const members = [
       `"call":${JSON.stringify(call)}`,
       `"name":${JSON.stringify(name)}`,
       `"arguments":${toOneLine(args).text}`,
-      ...(given.length > 0 ? [`"answers":{${given.join(",")}}`] : []),
+      ...(answered.length > 0 ? [`"answers":{${answered.join(",")}}`] : []),
       ...(events.length > 0 ? [`"events":${JSON.stringify(events)}`] : []),
       end.kind === "result"
         ? `"result":${toOneLine(end.result).text}`
@@ -158,7 +158,7 @@ function assertReplaceable(file: string): void {
   throw new TypeError(`${file} is there and is not a cassette: name another file, or remove it`);
 }
 
-/** Reads a cassette. Throws a `TypeError` that names the line for what is none. */
+/** Reads a cassette. Throws a `TypeError` that names the line when it is not one. */
 export function readCassette(file: string): Cassette {
   const found = statSync(file, { throwIfNoEntry: false });
   if (found?.isFile() !== true) throw new TypeError(`${file}: there is no such file`);
@@ -212,12 +212,13 @@ const headExample = '{"cassette":1,"name":"…","version":"…"}';
 type Refuse = (why: string) => TypeError;
 
 function readHead(raw: RawJson, refuse: Refuse): CassetteHead {
-  const { cassette, name, version: of, instructions } = isRecord(raw.value) ? raw.value : {};
+  const { cassette, name, version: serverVersion, instructions } = isRecord(raw.value) ? raw.value : {};
   if (cassette === undefined) throw refuse(`is not the beginning of a cassette: ${headExample}`);
   if (cassette !== version)
     throw refuse(`is of version ${JSON.stringify(cassette)}; this Junctor knows ${version}`);
-  if (typeof name !== "string" || typeof of !== "string") throw refuse('needs a "name" and a "version"');
-  return { name, version: of, ...(typeof instructions === "string" ? { instructions } : {}) };
+  if (typeof name !== "string" || typeof serverVersion !== "string")
+    throw refuse('needs a "name" and a "version"');
+  return { name, version: serverVersion, ...(typeof instructions === "string" ? { instructions } : {}) };
 }
 
 function readItem(part: RecordedPart, raw: RawJson, refuse: Refuse): unknown {
@@ -241,12 +242,12 @@ function readCall(raw: RawJson, refuse: Refuse): RecordedCall {
   ].map((key) => raw.at(key));
   if (typeof call?.value !== "string" || typeof name?.value !== "string" || args?.kind !== "object")
     throw refuse('a call needs a "call", a "name" and "arguments"');
-  const given = answers === undefined ? [] : Object.keys(isRecord(answers.value) ? answers.value : {});
+  const answerKeys = answers === undefined ? [] : Object.keys(isRecord(answers.value) ? answers.value : {});
   return {
     call: call.value,
     name: name.value,
     arguments: args,
-    answers: Object.fromEntries(given.map((key) => [key, answers?.at(key) ?? RawJson.fromText("null")])),
+    answers: Object.fromEntries(answerKeys.map((key) => [key, answers?.at(key) ?? RawJson.fromText("null")])),
     events: Array.isArray(events?.value) ? (events.value as readonly CallEvent[]) : [],
     end: readEnd(asks, result, error, refuse),
   };

@@ -3,7 +3,7 @@ interface Named {
   readonly name: string;
   /** What it is declared as; undefined while it is being printed. */
   text: string | undefined;
-  /** The named types that it is made of at once. TypeScript refuses a circle of these, and no other. */
+  /** The named types that it directly consists of. TypeScript refuses a cycle of these, and no other. */
   readonly needs: Set<Named>;
 }
 
@@ -16,16 +16,16 @@ export interface PrintedType {
 /** Deeper than this, or with more parts than this, a type is `unknown`: compilers have limits too. */
 const maxDepth = 40;
 const maxParts = 5000;
-/** Longer enums are the type of their values. */
+/** A longer enum is printed as the type of its values. */
 const maxChoices = 200;
 /** TypeScript multiplies unions that are intersected, and gives up at 100,000 members. */
 const maxWidth = 2000;
-/** What is taken for the members of a union that is still being printed. */
+/** The assumed number of members of a union that is still being printed. */
 const usualWidth = 50;
 
 /**
- * The TypeScript type of the values that fit a JSON Schema. What TypeScript cannot say, such as a minimum, is left out, so a type never
- * refuses a value that fits. Whatever the schema is, the text compiles. `nameFor` gives a name that is not taken yet.
+ * The TypeScript type of the values that fit a JSON Schema. What TypeScript cannot express, such as a minimum, is left out, so a type never
+ * refuses a value that fits. Whatever the schema is, the text compiles. `nameFor` returns a name that is not taken yet.
  */
 export function printType(schema: unknown, nameFor: (wanted: string) => string): PrintedType {
   const printer = new TypePrinter(schema, nameFor);
@@ -36,7 +36,7 @@ export function printType(schema: unknown, nameFor: (wanted: string) => string):
 interface Place {
   readonly indent: string;
   readonly depth: number;
-  /** The named type that would be in a circle if it needed itself here; undefined inside an object or an array. */
+  /** The named type that would be in a cycle if it needed itself here; undefined inside an object or an array. */
   readonly owner: Named | undefined;
 }
 
@@ -76,7 +76,7 @@ class TypePrinter {
     return nullable === true ? this.#unite([whole, "null"]) : whole;
   }
 
-  /** By the keyword `type`; without it, by the keywords that say something of objects or arrays alone. */
+  /** Prints the keyword `type`; without it, an object if there are `properties`. */
   #printTypes(schema: { readonly [keyword: string]: unknown }, place: Place): string {
     const { type } = schema;
     if (Array.isArray(type))
@@ -157,7 +157,7 @@ class TypePrinter {
     return named.name;
   }
 
-  /** `unknown` takes all in a union. */
+  /** A union with `unknown` is `unknown`. */
   #unite(types: readonly string[]): string {
     const distinct = [...new Set(types)];
     if (distinct.length === 0) return "never";
@@ -206,7 +206,7 @@ function reaches(from: Named, to: Named, seen: Set<Named> = new Set()): boolean 
   return [...from.needs].some((next) => reaches(next, to, seen));
 }
 
-/** What a pointer within the document leads to, and a word for it. */
+/** The schema that a pointer within the document refers to, and a name for it. */
 function resolve(
   root: unknown,
   ref: string,
@@ -234,7 +234,7 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A value as a type; numbers that JSON cannot write are any number. */
+/** A value as a type; numbers that JSON cannot write are `number`. */
 function printLiteral(value: unknown, depth: number): string {
   if (value === null || typeof value === "boolean") return String(value);
   if (typeof value === "string") return JSON.stringify(value);
@@ -248,7 +248,7 @@ function printLiteral(value: unknown, depth: number): string {
   return members.length === 0 ? "{ [name: string]: never }" : `{ ${members.join("; ")} }`;
 }
 
-/** For a type within a larger one. Unions and intersections have brackets already. */
+/** Makes a type usable within a larger one. Unions and intersections have brackets already. */
 function inBrackets(type: string): string {
   return type.startsWith("readonly ") ? `(${type})` : type;
 }

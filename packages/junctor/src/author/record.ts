@@ -15,15 +15,15 @@ import {
 } from "@junctor/core/provider";
 import { type CassetteHead, type CassetteWriter, type RecordedCall, recordedParts } from "./cassette.ts";
 
-/** What a recording attaches to a question: what the provider attached, and whether it gets all answers again. */
+/** The state of a recorded question: the provider's own, and whether the provider gets all answers again. */
 interface RecordedState {
   readonly state: unknown;
   readonly keepsAnswers: boolean;
 }
 
 /**
- * A provider that writes what it lists and how each call ends. Questions are recorded as rounds, whether a call asks between two rounds or
- * in its middle. Tasks are not recorded: callers are offered none, and wait for results.
+ * Wraps a provider, and writes what it lists and how each call ends. Questions are recorded as rounds, whether a call asks between two
+ * rounds or in its middle. Tasks are neither offered nor recorded: callers wait for results.
  */
 export async function recordProvider(
   inner: Provider,
@@ -100,7 +100,7 @@ async function recordCall(
   }
 }
 
-/** More progress of one call says nothing new. */
+/** Most events that are recorded of one call. */
 const maxEvents = 1000;
 
 function toInner(round: Round, own: RecordedState | undefined): Round {

@@ -54,17 +54,17 @@ export function replayProvider({ lists, calls }: Cassette): Provider {
   };
 }
 
-/** What is recorded is offered, and tools always. */
+/** Offers what is recorded, and always tools. */
 function offersOf(lists: Cassette["lists"], calls: readonly RecordedCall[]): Offers {
-  const made = new Set(calls.map(({ call }) => call));
-  const hasPrompts = lists.prompts.length > 0 || made.has("prompts/get");
-  const hasResources = lists.resources.length + lists.templates.length > 0 || made.has("resources/read");
+  const methods = new Set(calls.map(({ call }) => call));
+  const hasPrompts = lists.prompts.length > 0 || methods.has("prompts/get");
+  const hasResources = lists.resources.length + lists.templates.length > 0 || methods.has("resources/read");
   const offered = new Set([
     "tools/list",
     "tools/call",
     ...(hasPrompts ? ["prompts/list", "prompts/get"] : []),
     ...(hasResources ? ["resources/list", "resources/templates/list", "resources/read"] : []),
-    ...(made.has("completion/complete") ? ["completion/complete"] : []),
+    ...(methods.has("completion/complete") ? ["completion/complete"] : []),
   ]);
   return { serves: (method) => offered.has(method) };
 }
@@ -79,8 +79,8 @@ function createMissing(
   const near = calls.filter((each) => each.call === method && each.name === name);
   const isListed = part === "tools" && lists.tools.some((tool) => tool.name === name);
   if (near.length === 0 && !isListed) return new NotFoundError(thingOf(operation), name);
-  const given = keyOf(method, name, operation.arguments.value, {});
-  const same = near.filter((each) => keyOf(method, name, each.arguments.value, {}) === given);
+  const wanted = keyOf(method, name, operation.arguments.value, {});
+  const same = near.filter((each) => keyOf(method, name, each.arguments.value, {}) === wanted);
   if (round !== undefined && same.length > 0) {
     const answers = same
       .map((each) => JSON.stringify(valuesOf(each.answers)))
@@ -106,7 +106,7 @@ function valuesOf(answers: RecordedCall["answers"]): { readonly [key: string]: u
   return Object.fromEntries(Object.entries(answers).map(([key, raw]) => [key, raw.value]));
 }
 
-/** Calls are the same in whatever order their members were written. What a recording hides is hidden here, too. */
+/** The order in which members were written makes no difference. What a recording hides is hidden here, too. */
 function keyOf(method: string, name: string, args: unknown, answers: object): string {
   return redactJson(JSON.stringify([method, name, sortKeys(args), sortKeys(answers)]));
 }

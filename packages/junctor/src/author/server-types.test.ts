@@ -87,7 +87,7 @@ test("a schema that refers to itself is a type that does", () => {
   expect(text).toContain("type DoItArgsNode = {\n  children?: readonly DoItArgsNode[];\n};");
 });
 
-test("a circle of references alone is unknown, because TypeScript refuses it", () => {
+test("a cycle of references alone is unknown, because TypeScript refuses it", () => {
   const text = typesOf({
     type: "object",
     properties: { x: { $ref: "#/$defs/a" } },

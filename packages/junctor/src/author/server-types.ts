@@ -1,7 +1,7 @@
 import type { Prompt, Tool } from "@junctor/core/mcp";
 import { describe, isRecord, printKey, printType } from "./print-type.ts";
 
-/** What a server lists, as far as types are made of it. */
+/** The lists of a server that types are made from. */
 export interface ListedServer {
   readonly name: string;
   readonly tools: readonly Tool[];
@@ -66,7 +66,7 @@ function sorted<Listed extends Tool | Prompt>(listed: readonly Listed[]): readon
   return [...byName.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** Gives names of types, each once, in the form `CreateIssueArgsLabel`. */
+/** Makes unique names of types, in the form `CreateIssueArgsLabel`. */
 function createNames(): (wanted: string) => string {
   const taken = new Set(["Server"]);
   return (wanted) => {

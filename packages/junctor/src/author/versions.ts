@@ -38,12 +38,12 @@ interface Watching {
   stop: (() => void) | undefined;
 }
 
-/** Old versions that still have calls or open questions; of more, the oldest is ended. */
+/** Old versions that still have calls or open questions; beyond that, the oldest is ended. */
 const maxOld = 3;
 
 /**
- * A provider that goes from one version of a server to the next and loses no call: what runs ends where it began, and what comes while the
- * next version starts waits for it. A version that does not start changes nothing.
+ * A provider that moves from one version of a server to the next without losing a call: running calls end where they began, and calls that
+ * come while the next version starts wait for it. A version that does not start changes nothing.
  */
 export class Versions implements AsyncDisposable {
   #current: Running;
@@ -79,7 +79,7 @@ export class Versions implements AsyncDisposable {
     };
   }
 
-  /** Starts the next version. Rejects with why it did not start; then the last one goes on. */
+  /** Starts the next version. Rejects with the reason when it does not start; the current one goes on then. */
   async replace(start: () => Promise<Version>): Promise<void> {
     const starting = start();
     this.#opened = starting.then(
@@ -145,7 +145,7 @@ export class Versions implements AsyncDisposable {
     };
   }
 
-  /** What was watched in the last version is watched in this one. */
+  /** Watches in this version what was watched in the last one. */
   async #moveWatches(): Promise<void> {
     const { provider } = this.#current.version;
     for (const watching of this.#watching) {

@@ -8,7 +8,7 @@ import { toCallerError } from "./parking.ts";
 const ui = { [extensionIds.ui]: {} };
 const tasks = { [extensionIds.tasks]: {} };
 
-const told = (required: unknown, capabilities: ClientCapabilities, revision: Revision = "2026-07-28") =>
+const convert = (required: unknown, capabilities: ClientCapabilities, revision: Revision = "2026-07-28") =>
   toCallerError(
     new RpcError("rpc.missing_capability", "no", { data: { requiredCapabilities: required } }),
     { capabilities, revision },
@@ -18,7 +18,7 @@ const told = (required: unknown, capabilities: ClientCapabilities, revision: Rev
 describe("a server that misses capabilities", () => {
   test("has its modern caller told what it lacks, and nothing that it declared", () => {
     const required = { elicitation: { form: {} }, roots: {}, extensions: { ...ui, ...tasks } };
-    expect(told(required, { elicitation: {}, extensions: ui })).toMatchObject({
+    expect(convert(required, { elicitation: {}, extensions: ui })).toMatchObject({
       rpcCode: -32021,
       message: `This request needs the client capabilities: roots, ${extensionIds.tasks}`,
       data: { requiredCapabilities: { roots: {}, extensions: tasks } },
@@ -26,13 +26,13 @@ describe("a server that misses capabilities", () => {
   });
 
   test("has its caller told of one mode where it declared the other", () => {
-    expect(told({ elicitation: { form: {}, url: {} } }, { elicitation: {} })).toMatchObject({
+    expect(convert({ elicitation: { form: {}, url: {} } }, { elicitation: {} })).toMatchObject({
       data: { requiredCapabilities: { elicitation: { url: {} } } },
     });
   });
 
   test("and names only what the caller lacks passes as it is", () => {
-    const error = told({ extensions: tasks }, {});
+    const error = convert({ extensions: tasks }, {});
     expect(error).toMatchObject({
       rpcCode: -32021,
       message: "no",
@@ -41,7 +41,7 @@ describe("a server that misses capabilities", () => {
   });
 
   test("though the caller declared it, and the gateway did not pass it on, has failed", () => {
-    const error = told(
+    const error = convert(
       { extensions: { "com.example/maps": {} } },
       { extensions: { "com.example/maps": {} } },
     );
@@ -51,7 +51,7 @@ describe("a server that misses capabilities", () => {
   });
 
   test("has its legacy caller's model told in words, extensions by their ids", () => {
-    const error = told({ sampling: {}, extensions: ui }, {}, "2025-06-18");
+    const error = convert({ sampling: {}, extensions: ui }, {}, "2025-06-18");
     expect(error).toBeInstanceOf(ToolError);
     expect((error as Error).message).toBe(
       `This needs sampling and ${extensionIds.ui}, which the client does not offer.`,
@@ -61,8 +61,8 @@ describe("a server that misses capabilities", () => {
   test.each([[undefined], [null], [7], [{ extensions: [] }]])(
     "and says so by %j still has its caller told",
     (required) => {
-      expect(told(required, {})).toMatchObject({ rpcCode: -32021 });
-      expect(told(required, {}, "2025-11-25")).toBeInstanceOf(ToolError);
+      expect(convert(required, {})).toMatchObject({ rpcCode: -32021 });
+      expect(convert(required, {}, "2025-11-25")).toBeInstanceOf(ToolError);
     },
   );
 });

@@ -216,7 +216,7 @@ describe("at the limit", () => {
     for (let count = 0; count < 5; count++) await park("bob");
   });
 
-  test("room is made by calls that are over and told", async () => {
+  test("room is made by calls whose end was sent", async () => {
     const { park, retry, clock, ends, parking } = createAsking({ maxParkedPerCaller: 2, maxParked: 3 });
     for (let index = 0; index < 10; index++) {
       const retried = retry(await park());

@@ -108,7 +108,7 @@ class OpenQuestions {
   /** Waits until there are questions or they are closed. Questions that come shortly after the first share its round. */
   async gather(signal: AbortSignal): Promise<void> {
     const { clock, gatherMs } = this.#options;
-    // All of them may be withdrawn while others are waited for.
+    // All questions may be withdrawn during the wait for more.
     do {
       while (!this.#isClosed && this.#open.size === 0) await waitFor(this.#changed.promise, { signal });
       if (!this.#isClosed) await sleep(gatherMs, clock, signal);
@@ -135,11 +135,11 @@ export class ParkedCall {
   readonly caller: string | undefined;
   readonly #working = new AbortController();
   readonly questions: OpenQuestions;
-  /** The requests that are open now; the newest hears of progress. */
+  /** The requests that are open now; the newest gets progress. */
   readonly #open = new Set<CallContext>();
   #end: End | undefined;
   /** The capabilities that the caller lacks for what was asked. */
-  #lacks: ClientCapabilities | undefined;
+  #missing: ClientCapabilities | undefined;
 
   constructor(server: string, caller: string | undefined, options: ParkedCallOptions) {
     this.server = server;
@@ -178,7 +178,7 @@ export class ParkedCall {
     return this.questions.size > 0 ? toInputRequired(this.questions, toState) : this.#next(context, toState);
   }
 
-  /** The caller will not answer: the server gets the answer that its revision has for that, and then the call is cancelled. */
+  /** The caller will not answer: the server gets the answer that its revision defines for that, and then the call is cancelled. */
   async giveUp(reason: unknown): Promise<void> {
     this.#end ??= { kind: "failed", error: abandonedCall(this.server, "it was given up") };
     this.questions.close(({ ask, answer }) => {
@@ -195,7 +195,7 @@ export class ParkedCall {
     // The server decides what a missing answer means: many tools go on without it.
     const lacks = lacking(ask, context.capabilities);
     if (lacks === undefined) return this.questions.put(ask, signal);
-    this.#lacks = lacks;
+    this.#missing = lacks;
     throw notOffered(ask, context.capabilities);
   }
 
@@ -209,7 +209,7 @@ export class ParkedCall {
   #toEnd(end: End): End {
     const isComplete = end.kind === "outcome" && end.outcome.kind === "complete";
     const error =
-      isComplete && this.#lacks !== undefined ? missingAfter(this.#lacks, end.outcome.result) : undefined;
+      isComplete && this.#missing !== undefined ? missingAfter(this.#missing, end.outcome.result) : undefined;
     return error === undefined ? end : { kind: "failed", error };
   }
 
@@ -251,7 +251,7 @@ export interface ParkingOptions {
 
 type ParkingSettings = Required<Omit<ParkingOptions, "at">> & Pick<ParkingOptions, "at">;
 
-/** What a parked call leaves with its caller, inside the seal. */
+/** The sealed state that a parked call leaves with its caller. */
 export interface ParkedState {
   readonly parked: string;
   /** Where the call was made. */
@@ -260,7 +260,7 @@ export interface ParkedState {
   readonly at?: string | undefined;
 }
 
-/** A parked call, for the people who run the gateway. */
+/** A parked call as operators see it. */
 export interface ParkedCallStatus {
   readonly call?: string;
   readonly server: string;
@@ -292,7 +292,7 @@ export function isParkedState(state: unknown): state is ParkedState {
   return typeof state === "object" && state !== null && typeof (state as ParkedState).parked === "string";
 }
 
-/** The parked calls by id. It holds their limits, and gives up each call whose time is over. */
+/** The parked calls by id. It enforces their limits, and gives up each call whose time is over. */
 class ParkedCalls {
   readonly #options: ParkingSettings;
   readonly #byId = new Map<string, ParkedEntry>();
@@ -335,7 +335,7 @@ class ParkedCalls {
     parked.stopTimer = this.#options.clock.timer(ms, () => void this.#drop(parked));
   }
 
-  /** Gives up each call that matches: its server hears that there will be no answer. */
+  /** Gives up each call that matches: its server learns that there will be no answer. */
   async giveUp(matches: (call: ParkedCall) => boolean): Promise<void> {
     await Promise.all(this.where(matches).map((parked) => this.#drop(parked)));
   }
@@ -481,7 +481,7 @@ export class Parking {
     return Math.min(this.#options.ttlMs, this.#wanted.get(server)?.ms ?? Infinity);
   }
 
-  /** Gives the callers that are away from parked calls of a server the time they have now. */
+  /** Restarts the timers of a server's parked calls whose callers are away, with the time that applies now. */
   #reset(server: string): void {
     const away = this.#calls.where((call) => call.server === server && !call.isAwaited && !call.isOver);
     const now = this.#options.clock.now();
@@ -491,8 +491,8 @@ export class Parking {
 }
 
 /**
- * A server's error in words its caller's revision has: each of these codes means something to one era only. The others are
- * the same for all.
+ * Turns a server's error into one that the caller's revision knows: each of these codes exists in one era only. All other errors stay as
+ * they are.
  */
 export function toCallerError(
   error: unknown,
@@ -523,25 +523,25 @@ function toMissing(
   server: string,
 ): Error {
   const { requiredCapabilities } = (error.data ?? {}) as { readonly requiredCapabilities?: unknown };
-  const { extensions, ...asked } = isJsonObject(requiredCapabilities) ? requiredCapabilities : {};
+  const { extensions, ...required } = isJsonObject(requiredCapabilities) ? requiredCapabilities : {};
   const declared = toRelayable(capabilities, revision).capabilities;
   const wanted = isJsonObject(extensions) ? extensions : {};
   const ids = Object.keys(wanted).filter((id) => declaredExtension(capabilities, id) === undefined);
   const lacks = {
-    ...without(asked, declared),
+    ...without(required, declared),
     ...(ids.length === 0 ? {} : { extensions: Object.fromEntries(ids.map((id) => [id, wanted[id]])) }),
   };
   const names = [...Object.keys(lacks).filter((name) => name !== "extensions"), ...ids];
-  const isUnclear = Object.keys(asked).length === 0 && Object.keys(wanted).length === 0;
+  const isUnclear = Object.keys(required).length === 0 && Object.keys(wanted).length === 0;
   if (names.length === 0 && !isUnclear) {
-    const needs = [...Object.keys(asked), ...Object.keys(wanted)].join(" and ");
+    const needs = [...Object.keys(required), ...Object.keys(wanted)].join(" and ");
     const text = `${server} wants ${needs}, which the caller declared and the gateway does not pass on to it. The call was not carried out.`;
     return new UpstreamError("failed", text, { server, delivery: "answered", cause: error });
   }
   const needs = isUnclear ? "something of its user" : names.join(" and ");
   if (isLegacyRevision(revision))
     return new ToolError(`This needs ${needs}, which the client does not offer.`, { cause: error });
-  const isWhole = names.length === Object.keys(asked).length + Object.keys(wanted).length;
+  const isWhole = names.length === Object.keys(required).length + Object.keys(wanted).length;
   if (isUnclear || isWhole) return error;
   return missingCapability(lacks as ClientCapabilities);
 }
@@ -571,7 +571,7 @@ export function toPageQuestions(
 }
 
 /**
- * The answer to a caller that comes back to a parked call that is no longer there. The server had begun to work on it, and
+ * The error for a caller that comes back to a parked call that is no longer there. The server had begun to work on it, and
  * how far it came is unknown.
  */
 export function abandonedCall(server: string, why: string): UpstreamError {
@@ -581,7 +581,7 @@ export function abandonedCall(server: string, why: string): UpstreamError {
   return new UpstreamError("abandoned", text, { server, delivery: "outcome_unknown" });
 }
 
-/** The answer to a caller that asks for a task of a replica that is gone. */
+/** The error for a caller that asks for a task of a replica that is gone. */
 export function abandonedTask(server: string): UpstreamError {
   const text =
     `The replica of the gateway that had this task has ended. ${server} had begun to work on it, and it is unknown whether it ` +
@@ -610,15 +610,15 @@ export function wrapState(outcome: InputRequired, server: string): InputRequired
 }
 
 /**
- * The state as its server gave it; undefined when the request is to be made again. Throws when it is another server's, and
- * when the user does not want what the request needs.
+ * The state as its server gave it; undefined when the request is to be made again. Throws when the state belongs to another server, and
+ * when the user declined.
  */
 export function unwrapState(round: Round, server: string): Round | undefined {
   const { via, state } = (round.state ?? {}) as Partial<WrappedState>;
   if (round.state !== undefined && via !== server)
     throw new RpcError("rpc.invalid_params", "Invalid params: requestState belongs to another server");
   if (!isAgain(state)) return { ...round, state };
-  // Made again, it would be refused again, and the user asked again, without end.
+  // A repeated request would be refused again, and the user asked again, without end.
   if (Object.values(round.answers).some(isRefusal))
     throw new ToolError(
       `${server} does this only after the user has visited a page, and the user does not want to.`,
@@ -639,7 +639,7 @@ function isAgain(state: unknown): boolean {
   return typeof state === "object" && state !== null && "again" in state;
 }
 
-/** What the questions of a task that is followed leave with its caller, inside the seal. */
+/** The sealed state that the questions of a followed task leave with its caller. */
 export interface FollowedState {
   readonly followed: string;
   /** The keys of questions that were answered. */
@@ -658,7 +658,7 @@ export function followedAt(wrapped: unknown): string | undefined {
   return isFollowedState(state) ? state.at : undefined;
 }
 
-/** A resumption at the replica that its state names: it must not be passed on once more. */
+/** A round that reached the replica its state names, without that name: it must not be passed on again. */
 export function arrived(round: Round): Round {
   const { via, state } = round.state as WrappedState;
   return { ...round, state: { via, state: { ...(state as FollowedState), at: undefined } } };

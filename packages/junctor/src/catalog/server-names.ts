@@ -16,7 +16,8 @@ import { readResultName } from "../context/index.ts";
 
 /** The part of a server's config that says how its things are named. */
 type NamesConfig = Pick<ServerConfig, "prefix" | "tools">;
-/** The name callers know a tool or prompt by that no rule of the config renames. */
+
+/** The name that callers know a tool or prompt by when no rule of the config renames it. */
 export function toPublicName(
   { prefix }: Pick<NamesConfig, "prefix">,
   ownName: string,
@@ -25,7 +26,7 @@ export function toPublicName(
   return prefix === false ? unqualified(ownName, naming) : qualify(prefix, ownName, naming);
 }
 
-/** The name callers know a server's tool by, or would know it by if no rule took it away. */
+/** The name callers know a server's tool by, or would know it by if no rule hid it. */
 export function toToolName(config: NamesConfig, ownName: string, naming: Naming): string {
   return ruleOf(config, ownName)?.name ?? toPublicName(config, ownName, naming);
 }
@@ -98,7 +99,7 @@ function ruleOf({ tools }: Pick<NamesConfig, "tools">, ownName: string): ToolRul
 }
 
 /**
- * The things of one server under the names and URIs that the server itself uses. It is outside of the middleware: rules, limits and records
+ * The things of one server under the names and URIs that the server itself uses. It wraps the middleware: rules, limits and records
  * see the names of the gateway.
  */
 export function withOwnNames(
@@ -112,7 +113,7 @@ export function withOwnNames(
       const claims = claimsOf(part, viewFor(caller));
       if (claims === undefined) return uris()?.toPublic(own) ?? own;
       for (const [name, claim] of claims) if (claim.ownName === own) return name;
-      // Not the server's: it reads on in a result that was cut.
+      // Not the server's own: the tool that reads on in a result that was cut.
       return part === "tools" && own === readResultName ? own : undefined;
     },
     toOuter: (part, name, caller) => {
@@ -133,7 +134,7 @@ function claimsOf(
   return part === "prompts" ? promptClaims : undefined;
 }
 
-/** A server that is alone need not say which of its tools a view may call. */
+/** Removes the mark of a tool's server, which is of no use when there is one server only. */
 function withoutOrigin<T extends object>(item: T): T {
   const { _meta } = item as Partial<Tool>;
   if (_meta === undefined || !Object.hasOwn(_meta, originKey)) return item;

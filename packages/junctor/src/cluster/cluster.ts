@@ -18,7 +18,7 @@ export interface Cluster extends AsyncDisposable {
   readonly placement: ServerPlacement;
   /** The tokens of limits that all replicas share. */
   readonly tokens: { readonly take: ClusterStore["take"]; replicas(): number };
-  /** A client of a server at another replica; undefined when that replica is gone. Kept for the next that needs it. */
+  /** A client of a server at another replica; undefined when that replica is gone. It is kept for later calls. */
   clientAt(replica: string, server: string): Promise<Client | undefined>;
 }
 
@@ -80,7 +80,7 @@ export async function openCluster(options: {
 
 const lookMs = 1000;
 
-/** Ends the connections to replicas that are gone, from time to time. Nothing is known while the store cannot be reached. */
+/** Regularly ends connections to replicas that are gone. Ends none while the store cannot be reached. */
 function lookForGone(membership: Membership, trunk: Trunk, clock: Clock): () => void {
   let stop = (): void => {};
   let isStopped = false;

@@ -31,7 +31,7 @@ interface HomesOptions {
   readonly store: ClusterStore;
   readonly trunk: Trunk;
   readonly onWarning: (text: string) => void;
-  /** How long ids of sessions are good. */
+  /** How long ids of sessions are valid. */
   readonly sessionTtlMs?: number;
   readonly clock?: Clock;
 }
@@ -39,7 +39,7 @@ interface HomesOptions {
 /** Pause before the leases of busy sessions are claimed again, after the store could not be asked. */
 const proveAgainMs = 1000;
 
-/** How often a request is passed on at most: to the home, and from there to the replica that adopted the session. */
+/** Most hops of a request: to the home, and from there to the replica that adopted the session. */
 const maxHops = 2;
 
 /**
@@ -185,7 +185,7 @@ type SessionPlace = "here" | "ended" | "unknown" | Replica;
 
 /** Most sessions of dead replicas that this one adopts; the lease of the oldest is given back beyond that. */
 const maxAdopted = 16_384;
-/** Leases that are asked for at a time. */
+/** Most leases that are claimed at a time. */
 const maxClaims = 500;
 
 /** The last 32 characters identify a session: they hold the tag of the seal, or are random. */
@@ -199,7 +199,7 @@ class Adoptions {
   readonly #store: ClusterStore;
   /** Oldest first. */
   readonly #adopted = new Map<string, HeldLease>();
-  /** Those that it is about to adopt. */
+  /** The sessions that it is about to adopt. */
   readonly #adopting = new Map<string, Promise<SessionPlace>>();
 
   constructor(membership: Membership, store: ClusterStore) {
@@ -242,7 +242,7 @@ class Adoptions {
       });
       await Promise.all(claimed);
     }
-    // The lease of a session that left meanwhile would be kept for nothing.
+    // The lease of a session that left meanwhile is of no use.
     const busy = new Set(local.busy());
     for (const token of tokens) if (!busy.has(token)) this.release(endOf(token));
     return isWhole;
@@ -284,7 +284,7 @@ const resumeMs = 200;
 /** A request that is piped to another replica. */
 interface Pipe {
   /** The request, whose connection is open. Nothing was sent yet. */
-  readonly asked: ClientRequest;
+  readonly outgoing: ClientRequest;
   /** Asks for the rest of its stream, on another connection. Rejects when the replica is gone or cannot be reached. */
   resume(lastEventId: string): Promise<ClientRequest>;
 }
@@ -298,13 +298,13 @@ async function openPipe(
 ): Promise<Pipe> {
   const { http } = admission;
   const query = http.query.toString();
-  const asked = await trunk.request(replica, {
+  const outgoing = await trunk.request(replica, {
     method: http.method,
     path: query === "" ? http.path : `${http.path}?${query}`,
     headers: toHeaders(admission, body),
   });
   return {
-    asked,
+    outgoing,
     resume: async (lastEventId) => {
       if ((await membership.find(replica.id)) === undefined) throw new Error("the replica is gone");
       const headers = {
@@ -317,33 +317,36 @@ async function openPipe(
   };
 }
 
-/** Has a request answered over an open pipe. The client gets the answer, or is told that the outcome is unknown. */
+/** Answers a request over an open pipe. The client gets the answer, or an error that says that the outcome is unknown. */
 async function usePipe(
   pipe: Pipe,
   { reply }: Pick<Admission, "reply">,
   body: Uint8Array | undefined,
 ): Promise<void> {
-  let { asked } = pipe;
-  reply.onHangUp(() => asked.destroy());
-  const answer = await answerOf(asked, body);
-  if (answer === undefined) return tellLost(reply, idOf(body));
+  let { outgoing } = pipe;
+  reply.onHangUp(() => outgoing.destroy());
+  const answer = await answerOf(outgoing, body);
+  if (answer === undefined) return sendLost(reply, idOf(body));
   if (!isStream(answer)) return passWhole(answer, reply, body);
   const resume = async (lastEventId: string): Promise<IncomingMessage | "refused" | undefined> => {
-    asked = await pipe.resume(lastEventId);
-    const rest = await answerOf(asked, undefined);
+    outgoing = await pipe.resume(lastEventId);
+    const rest = await answerOf(outgoing, undefined);
     if (rest?.statusCode === 200 && isStream(rest)) return rest;
-    asked.destroy();
+    outgoing.destroy();
     return rest?.statusCode === 409 ? "refused" : undefined;
   };
-  await passStream(answer, { resume, leave: () => asked.destroy() }, reply, body);
+  await passStream(answer, { resume, leave: () => outgoing.destroy() }, reply, body);
 }
 
 /** Sends a request and waits for the beginning of its answer; undefined when its connection broke before that. */
-function answerOf(asked: ClientRequest, body: Uint8Array | undefined): Promise<IncomingMessage | undefined> {
+function answerOf(
+  outgoing: ClientRequest,
+  body: Uint8Array | undefined,
+): Promise<IncomingMessage | undefined> {
   return new Promise((resolve) => {
-    asked.on("error", () => resolve(undefined)); // After the response began, its own stream fails too.
-    asked.once("response", resolve);
-    asked.end(body);
+    outgoing.on("error", () => resolve(undefined)); // After the response began, its own stream fails too.
+    outgoing.once("response", resolve);
+    outgoing.end(body);
   });
 }
 
@@ -385,7 +388,7 @@ async function passWhole(answer: IncomingMessage, reply: Reply, body: Uint8Array
     }
     reply.send(answer.statusCode ?? 502, toReplyHeaders(answer.headers), pieces);
   } catch {
-    tellLost(reply, idOf(body));
+    sendLost(reply, idOf(body));
   }
 }
 
@@ -488,7 +491,7 @@ function lastIdIn(events: string): string | undefined {
 
 const idStart = "\nid: ";
 
-function tellLost(reply: Reply, id: RequestId | undefined): void {
+function sendLost(reply: Reply, id: RequestId | undefined): void {
   sendError(reply, id === undefined ? 502 : 200, lostError(), { id });
 }
 

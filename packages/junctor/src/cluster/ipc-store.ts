@@ -20,14 +20,14 @@ const channel = "store";
 /** The store of the primary, as a worker uses it. It ends with the channel. */
 export function createIpcStore(port: IpcPort): ClusterStore {
   const listeners = new Set<(news: string) => void>();
-  const line = openIpcChannel<Operation, string>(port, channel, (news) => {
+  const ipc = openIpcChannel<Operation, string>(port, channel, (news) => {
     for (const listener of listeners) listener(news);
   });
   let isClosed = false;
   const run = async <T>(...operation: Operation): Promise<T> => {
     if (isClosed) throw new StoreError("store.unreachable", "The store of this process is closed");
     try {
-      return (await line.ask(operation)) as T;
+      return (await ipc.ask(operation)) as T;
     } catch (error) {
       const { code = "store.unreachable", message } = error as { code?: StoreError["code"]; message: string };
       throw new StoreError(code, message);
@@ -109,8 +109,8 @@ export function serveStore(port: IpcPort, store: ClusterStore): ServedStore {
         return store.publish(operation[1]);
     }
   };
-  const line = openIpcChannel<string, Operation>(port, channel, serve);
-  const stopNews = store.onNews((news) => line.tell(news));
+  const ipc = openIpcChannel<string, Operation>(port, channel, serve);
+  const stopNews = store.onNews((news) => ipc.tell(news));
   port.once("disconnect", stopNews);
   return {
     unregister: async () => {
@@ -229,7 +229,7 @@ function toError({ message, code }: IpcFailure): Error {
   return Object.assign(new Error(message), { code });
 }
 
-/** Both processes are ours, and of one version. */
+/** Both processes run the same version of this code, so a frame needs no closer check. */
 function isFrame(message: unknown): message is Frame {
   return typeof message === "object" && message !== null && "junctor" in message && "content" in message;
 }

@@ -40,7 +40,7 @@ export interface JoinOptions {
 
 /** How long a registration or lease lives without a renewal. */
 export const ttlMs = 10_000;
-/** How long a replica counts itself in without one. The rest of the ten seconds is for clocks that differ, and to end things. */
+/** How long a replica counts itself in without a renewal. The rest of the 10 s is for clocks that differ, and to end things. */
 const inMs = 7_000;
 const renewMs = 3_000;
 const retryMs = 1_000;
@@ -166,10 +166,10 @@ export class Membership implements AsyncDisposable {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Tells the others, at the next renewal which is made at once, that this replica takes no new calls. */
+  /** Tells the others, by a renewal at once, that this replica takes no new calls. */
   async drain(): Promise<void> {
     this.#isDraining = true;
-    // A failure was reported, and the next renewal tells the others.
+    // A failure was reported already, and the next renewal tells the others.
     await this.#renewals.next().catch(() => {});
   }
 
@@ -199,7 +199,7 @@ export class Membership implements AsyncDisposable {
     for (const listener of this.#listeners) listener(isIn);
   }
 
-  /** Has `isIn` read at the moment when it turns false, so that leases are lost in time. */
+  /** Reads `isIn` at the moment when it turns false, so that leases are lost in time. */
   #watchTime(): void {
     this.#stopTimer();
     if (!this.isIn || this.#isClosed) return;
@@ -216,7 +216,7 @@ export class Membership implements AsyncDisposable {
     ]);
     try {
       const [registered, applyRenewal] = await withTimeout(operations, clock);
-      // First of all: this process may have been stopped meanwhile, and what it held may be another's.
+      // This comes first: the process may have been suspended meanwhile, and its leases may be another's.
       const wasIn = this.isIn;
       if (clock.now() - startedAt >= inMs)
         throw new StoreError("store.unreachable", "The answer of the store came too late");
@@ -248,7 +248,7 @@ function isPredecessor(other: Replica, own: TrunkAddress): boolean {
   return address.host === own.host && address.port === own.port;
 }
 
-/** Renewals that come one after the other. */
+/** Makes renewals one after the other. */
 class Renewals {
   readonly #clock: Clock;
   /** Makes one renewal. */
@@ -264,17 +264,17 @@ class Renewals {
     this.#renew = renew;
   }
 
-  /** Resolves after a renewal that started later than this call. All who wait share it. */
+  /** Resolves after a renewal that started later than this call. All that wait share it. */
   next(): Promise<void> {
     return (this.#waiting ??= this.#run());
   }
 
-  /** Makes one after the other from now on, until it is stopped. */
+  /** Renews regularly from now on, until it is stopped. */
   start(): void {
     this.#repeat(renewMs);
   }
 
-  /** Resolves when none is underway. */
+  /** Resolves when no renewal is underway. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#stopTimer();
@@ -303,8 +303,8 @@ class Renewals {
 }
 
 /**
- * The version of the protocol between replicas: facts in the store, and the trunk. A change that a replica of the version before
- * would misunderstand adds one. Replicas whose versions differ by one work together; further members of facts are ignored.
+ * The version of the protocol between replicas: facts in the store, and the trunk. Raise it for a change that a replica of the previous
+ * version would misunderstand. Replicas whose versions differ by one work together; further members of facts are ignored.
  */
 const language = 1;
 
@@ -313,7 +313,7 @@ class KnownReplicas {
   readonly #ownId: string;
   readonly #onWarning: (text: string) => void;
   #known: ReadonlyMap<string, Replica> = new Map();
-  /** Those that cannot be used: a warning each. */
+  /** The replicas that cannot be used: one warning for each. */
   #unusable: ReadonlySet<string> = new Set();
 
   constructor(ownId: string, onWarning: (text: string) => void) {
@@ -397,7 +397,7 @@ interface OwnLease {
   provenAt: number;
 }
 
-/** Leases and claims that one process may have at the same time. */
+/** Most leases that one process holds at the same time. */
 const maxLeases = 65_536;
 
 /** The leases of this replica. */
@@ -523,14 +523,14 @@ class HeldLeases {
   }
 }
 
-/** Settles as the operation does, or rejects when its time is over; whether it was done is not known then. */
+/** Settles as the operation does, or rejects after a timeout; whether it was done is not known then. */
 async function withTimeout<T>(operation: Promise<T>, clock: Clock): Promise<T> {
   const done = await waitFor(operation, { ms: operationMs, clock });
   if (done !== timedOut) return done;
   throw new StoreError("store.unreachable", `The store did not answer within ${operationMs / 1000} s`);
 }
 
-/** Has work on one key done in turn: a lease is claimed and given back one after the other. */
+/** Runs work on one key in turn, so that claims and releases of a lease do not overlap. */
 function createTurns(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
   const underway = new Map<string, Promise<unknown>>();
   return (key, work) => {

@@ -103,7 +103,7 @@ function assertLease(key: string, holder: string, ttlMs: number): void {
   assertTtl(ttlMs);
 }
 
-interface TakeWish {
+interface TakeRequest {
   readonly limit: SharedLimit;
   readonly count: number;
   readonly now: number;
@@ -115,7 +115,7 @@ interface TakeWish {
  * The generic cell rate algorithm: each token moves the time at which the limit is unused again, and that time may lie a burst
  * ahead. The Lua script of the Redis store does the same.
  */
-function takeTokens({ limit, count, now, freeAt = now }: TakeWish): {
+function takeTokens({ limit, count, now, freeAt = now }: TakeRequest): {
   readonly taken: TakenTokens;
   readonly freeAt: number;
 } {
@@ -124,13 +124,13 @@ function takeTokens({ limit, count, now, freeAt = now }: TakeWish): {
   // A clock that was set back, or a burst that was made smaller, must not close the limit for longer than a burst.
   const start = Math.min(Math.max(freeAt, now), now + spanMs);
   // Sums of fractions fall short of a whole token by less than this.
-  const there = Math.floor((now + spanMs - start) / everyMs + 1e-6);
-  const given = Math.max(0, Math.min(count, there));
-  const waitMs = given > 0 ? 0 : Math.max(1, Math.ceil(start + everyMs - now - spanMs));
-  return { taken: { count: given, waitMs }, freeAt: start + given * everyMs };
+  const available = Math.floor((now + spanMs - start) / everyMs + 1e-6);
+  const granted = Math.max(0, Math.min(count, available));
+  const waitMs = granted > 0 ? 0 : Math.max(1, Math.ceil(start + everyMs - now - spanMs));
+  return { taken: { count: granted, waitMs }, freeAt: start + granted * everyMs };
 }
 
-/** Values that are gone after a time. Expired ones are swept when their number has doubled, so memory follows the number of live values. */
+/** Values that expire. Expired ones are swept when their number has doubled, so memory follows the number of live values. */
 class ExpiringMap<V> {
   readonly #clock: Clock;
   readonly #maxKeys: number;

@@ -11,10 +11,10 @@ test("a server is opened when a young engine gives leases, unless the wait is gi
   const clock = createVirtualClock(1000);
   const memory = createMemoryClusterStore({ clock });
   let claims = 0;
-  const claim: typeof memory.claim = async (...given) => {
+  const claim: typeof memory.claim = async (...args) => {
     claims++;
     if (clock.now() < 11_000) throw new StoreError("store.starting", "The store was started a moment ago");
-    return memory.claim(...given);
+    return memory.claim(...args);
   };
   const listen = { kind: "tls", host: "127.0.0.1", port: 0 } as const;
   await using trunk = await listenTrunk({ listen, keys: [], onWarning: () => {} });

@@ -34,8 +34,8 @@ const startingMs = 250;
 const maxLooks = 3;
 
 /**
- * Runs each server that is one process in all. The replica that holds the lease of a server starts it; the others open a connection to
- * that replica. When the owner is gone, the next that needs the server takes the lease.
+ * Runs each server of which all replicas share one process. The replica that holds the lease of a server starts it; the others open a
+ * connection to that replica. When the owner is gone, the next replica that needs the server takes the lease.
  */
 export class ServerPlacement {
   readonly #options: PlacementOptions;
@@ -117,14 +117,14 @@ export class ServerPlacement {
       options.onLost?.(new ClosedError("outcome_unknown", "another replica runs the server now"));
       void close();
     };
-    const guarded = <Call extends (...given: never[]) => Promise<unknown>>(call: Call): Call =>
-      ((...given) => {
+    const guarded = <Call extends (...args: never[]) => Promise<unknown>>(call: Call): Call =>
+      ((...args) => {
         const refusal = owned.refusal();
-        return refusal === undefined ? call(...given) : Promise.reject(refusal);
+        return refusal === undefined ? call(...args) : Promise.reject(refusal);
       }) as Call;
     const own = {
-      call: guarded((...made: Parameters<Client["call"]>) => client.call(...made) as Promise<Outcome>),
-      callTool: guarded((...call: Parameters<Client["callTool"]>) => client.callTool(...call)),
+      call: guarded((...args: Parameters<Client["call"]>) => client.call(...args) as Promise<Outcome>),
+      callTool: guarded((...args: Parameters<Client["callTool"]>) => client.callTool(...args)),
       get callLegacyTask() {
         return client.callLegacyTask && guarded(client.callLegacyTask);
       },
@@ -138,7 +138,7 @@ export class ServerPlacement {
 
 /**
  * The lease of a server that runs here. While this replica is cut off from the store, the process stays and is not used: another
- * replica may run the server. When the store is back and none does, the process is used again.
+ * replica may run the server. When the store is back and no other replica does, the process is used again.
  */
 class OwnedServer {
   readonly key: string;
@@ -218,14 +218,15 @@ export function createConnectionServer(
       const identity = isCaller(claimed) ? claimed : undefined;
       const caller = identity?.name;
       const ofCaller = { ...wire, caller, identity, owner: caller ?? wire.owner };
-      // A call with a state stays when the connection breaks: its caller can come back by another replica. Any other call is cancelled.
+      // A call with a state stays when the connection breaks: its caller can come back through another replica. Any other call is
+      // cancelled.
       if (request.params?.at("requestState") !== undefined) return server.handle(request, ofCaller);
       return untilInputEnd(ofCaller, (ended) => server.handle(request, ended));
     },
   };
 }
 
-/** Serves a request that is cancelled when the connection it came by breaks. */
+/** Serves a request that is cancelled when the connection it came over breaks. */
 function untilInputEnd(
   wire: WireContext,
   serve: (wire: WireContext) => Awaitable<RawJson>,

@@ -14,7 +14,7 @@ import {
 interface RedisStoreOptions {
   /** `redis://…`, `rediss://…` or `unix://…`; see {@link parseStoreUrl}. */
   readonly url: string;
-  /** The secrets that all replicas have: values, registrations and news are signed with the first, and believed with any of them. */
+  /** The secrets that all replicas have: values, registrations and news are signed with the first, and accepted with any of them. */
   readonly secrets: readonly string[];
   /** The start of all keys and channels, so that several gateways can share an engine. `junctor:` by default. */
   readonly prefix?: string;
@@ -44,13 +44,13 @@ export async function connectRedisStore(options: RedisStoreOptions): Promise<Clu
   // Channels are of the whole engine, not of a database.
   const channel = address.database === 0 ? `${prefix}news` : `${prefix}news:${address.database}`;
   const signer = createFactSigner(secrets);
-  /** The kinds of facts that were ignored: a warning each, because whoever writes them could fill the log. */
+  /** The kinds of facts that were ignored: one warning for each, because whatever writes them could fill the log. */
   const ignored = new Set<string>();
   const ignore = (what: string): void => {
     if (!ignored.has(what)) onWarning?.(`${what} in the store is ignored: ${notSigned}`);
     ignored.add(what);
   };
-  const hear = (signed: string): void => {
+  const receive = (signed: string): void => {
     const isShort = signed.length <= storeBounds.value + signatureLength;
     const news = isShort ? signer.open(channel, signed) : undefined;
     if (news === undefined) return ignore("news");
@@ -67,7 +67,7 @@ export async function connectRedisStore(options: RedisStoreOptions): Promise<Clu
   const commands = new RedisConnection({ ...shared, prepare: (client) => age.learn(client) });
   const news = new RedisConnection({
     ...shared,
-    prepare: async (client) => void (await client.subscribe(channel, hear)),
+    prepare: async (client) => void (await client.subscribe(channel, receive)),
   });
   try {
     await commands.open();
@@ -96,7 +96,7 @@ interface OperationParts {
   readonly age: EngineAge;
   readonly signer: FactSigner;
   readonly limitClock: RedisStoreOptions["limitClock"] | undefined;
-  /** Tells of a fact that was not signed. */
+  /** Reports a fact that was not signed. */
   readonly ignore: (what: string) => void;
 }
 
@@ -165,8 +165,8 @@ function createOperations(
       const { key, everyMs, burst } = limit;
       const time = limitClock === undefined ? [] : [limitClock.now()];
       const args = [everyMs, burst, count, ...time];
-      const [given, waitMs] = (await run(takeScript, [key], args)) as readonly number[];
-      return { count: given ?? 0, waitMs: waitMs ?? 0 };
+      const [granted, waitMs] = (await run(takeScript, [key], args)) as readonly number[];
+      return { count: granted ?? 0, waitMs: waitMs ?? 0 };
     },
     publish: async (news) => {
       assertValue(news, "News");
@@ -176,7 +176,7 @@ function createOperations(
 }
 
 /**
- * How long the engine has been running. One that was restarted has lost leases, or has those of an old copy. Their holders count
+ * How long the engine has been running. An engine that was restarted has lost leases, or has those of an old copy. Their holders count
  * themselves in until they notice, so no other replica may have them before that.
  */
 class EngineAge {
@@ -233,14 +233,14 @@ function defineScript(text: string): EngineScript {
   return { text, sha: createHash("sha1").update(text).digest("hex") };
 }
 
-/** KEYS: the lease. ARGV: holder, time to live. Gives the holder. */
+/** KEYS: the lease. ARGV: holder, time to live. Returns the holder. */
 const claimScript: EngineScript = defineScript(`
 local holder = redis.call("GET", KEYS[1])
 if holder and holder ~= ARGV[1] then return holder end
 redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2])
 return ARGV[1]`);
 
-/** KEYS: leases. ARGV: holder, time to live. Gives 1 for each that the holder has, 0 for others. */
+/** KEYS: leases. ARGV: holder, time to live. Returns 1 for each that the holder has, 0 for others. */
 const renewScript: EngineScript = defineScript(`
 local kept = {}
 for index, key in ipairs(KEYS) do
@@ -260,8 +260,8 @@ if redis.call("GET", KEYS[1]) == ARGV[1] then redis.call("DEL", KEYS[1]) end
 return 0`);
 
 /**
- * KEYS: the set of all ids. ARGV: id, facts, time to live, the start of the keys with the facts. Gives ids and facts in turn, and takes
- * those ids out of the set whose facts have expired.
+ * KEYS: the set of all ids. ARGV: id, facts, time to live, the start of the keys with the facts. Returns ids and facts in turn, and removes
+ * ids from the set whose facts have expired.
  */
 const registerScript: EngineScript = defineScript(`
 redis.call("SET", ARGV[4] .. ARGV[1], ARGV[2], "PX", ARGV[3])
@@ -278,7 +278,10 @@ for _, id in ipairs(redis.call("SMEMBERS", KEYS[1])) do
 end
 return found`);
 
-/** KEYS: the limit. ARGV: milliseconds a token, burst, count, and the time if it is not the engine's. Does what \`takeTokens\` of the store in memory does. */
+/**
+ * KEYS: the limit. ARGV: milliseconds a token, burst, count, and the time if it is not the engine's. Does the same as `takeTokens` of the
+ * memory store.
+ */
 const takeScript: EngineScript = defineScript(`
 local every, burst, count = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = tonumber(ARGV[4])
@@ -311,9 +314,9 @@ async function runScript(
   }
 }
 
-/** Marks the facts that replicas write to an engine, so that those of other programs are not believed. */
+/** Signs the facts that replicas write to an engine, so that those of other programs are ignored. */
 interface FactSigner {
-  /** The text with a signature, which is good for this place alone: a key, a channel. */
+  /** The text with a signature, which is valid for this place only: a key or a channel. */
   sign(place: string, text: string): string;
   /** The text without its signature; undefined when no process with one of the secrets signed it for this place. */
   open(place: string, signed: string): string | undefined;
@@ -331,11 +334,11 @@ function createFactSigner(secrets: readonly string[]): FactSigner {
     sign: (place, text) => `${signatureOf(first, place, text).toString("base64url")}.${text}`,
     open: (place, signed) => {
       if (signed[signatureLength - 1] !== ".") return undefined;
-      const given = Buffer.from(signed.slice(0, signatureLength - 1), "base64url");
+      const signature = Buffer.from(signed.slice(0, signatureLength - 1), "base64url");
       const text = signed.slice(signatureLength);
       const isGood = keys.some((key) => {
         const expected = signatureOf(key, place, text);
-        return expected.length === given.length && timingSafeEqual(expected, given);
+        return expected.length === signature.length && timingSafeEqual(expected, signature);
       });
       return isGood ? text : undefined;
     },
@@ -426,7 +429,7 @@ class RedisConnection implements AsyncDisposable {
       this.#inFlight -= 1;
     }
     if (reply !== timedOut) return reply;
-    // The machine may be gone without a word; only another connection can tell.
+    // The machine may be gone without notice; only another connection can tell.
     close(client);
     throw this.#unreachable(`did not answer within ${operationMs / 1000} s`);
   }
@@ -473,7 +476,7 @@ class RedisConnection implements AsyncDisposable {
       ...(username === undefined ? {} : { username }),
       ...(password === undefined ? {} : { password }),
       database,
-      // With it, the client makes an AbortSignal for every command.
+      // With a timeout, the client would make an AbortSignal for every command.
       commandOptions: { timeout: 0 },
       disableOfflineQueue: true,
       disableClientInfo: true,
@@ -541,7 +544,7 @@ function close(client: EngineClient | undefined): void {
   if (client?.isOpen === true) client.destroy();
 }
 
-/** Where an engine listens, and who we are there. */
+/** Where an engine listens, and our account there. */
 interface EngineAddress {
   readonly socket:
     | { readonly host: string; readonly port: number; readonly tls: boolean }

@@ -75,7 +75,7 @@ test("a replica that missed the news sees it within 3 s, and one that starts lat
   expect(late.seen.toSorted()).toEqual(["-ada", "-constructor"]);
 });
 
-test("what was revoked while the store could not be reached is told when it can", async () => {
+test("what was revoked while the store could not be reached is shared when it can", async () => {
   const { clock, join } = setUp();
   const [a, b] = [join(), join()];
   await clock.advance(0);
@@ -88,7 +88,7 @@ test("what was revoked while the store could not be reached is told when it can"
   expect(b.seen).toEqual(["-ada"]);
 });
 
-test("an engine that lost everything is told again, and two that change at once both count", async () => {
+test("an engine that lost everything gets it again, and two that change at once both count", async () => {
   const { clock, engine, join } = setUp();
   const [a, b] = [join(), join()];
   await clock.advance(0);

@@ -9,12 +9,12 @@ interface Revocation {
   readonly at: number;
 }
 
-/** How often a replica looks whether it missed news. */
+/** How often a replica checks whether it missed news. */
 const lookMs = 3_000;
 /** Entries in the store live for a week. Replicas write them again when they are gone. */
 const ttlMs = storeBounds.ttlMs;
 const maxEntries = 4096;
-/** Over how many values of the store entries are spread, whose length is limited. */
+/** How many values of the store the entries are spread over, because the length of a value is limited. */
 const slots = 64;
 const digestKey = "revoked";
 
@@ -29,7 +29,7 @@ interface RevocationOptions {
 /**
  * The callers that a person revoked, the same at all replicas. A change is published as news and written to the store. A replica that
  * missed the news, or starts later, compares a digest every 3 s, reads the entries if it differs, and writes those that the store lacks:
- * an engine that was restarted gets everything again. Disposing it stops the looks at the store.
+ * an engine that was restarted gets everything again. Disposing it stops the checks.
  */
 export class SharedRevocations implements Disposable {
   readonly #options: RevocationOptions;
@@ -39,7 +39,7 @@ export class SharedRevocations implements Disposable {
   #isFailing = false;
   #isOver = false;
   #stopTimer = (): void => {};
-  /** Looks come one after the other. */
+  /** The last check: they run one after the other. */
   #last: Promise<void> = Promise.resolve();
 
   constructor(options: RevocationOptions) {
@@ -130,7 +130,7 @@ export class SharedRevocations implements Disposable {
 const kind = "revocation";
 const slotNumbers: readonly number[] = Array.from({ length: slots }, (_, slot) => slot);
 
-/** Those that were let in again are forgotten first. */
+/** Callers that were let in again are forgotten first. */
 function forgetOldest(entries: Map<string, Revocation>): void {
   if (entries.size <= maxEntries) return;
   const byAge = [...entries].toSorted(
@@ -162,8 +162,8 @@ function parseEntries(text: string | undefined): readonly (readonly [string, Rev
 }
 
 function parseNews(news: string): (Revocation & { readonly caller: string }) | undefined {
-  const { kind: given, caller, isRevoked, at } = parseObject(news);
-  if (given !== kind || typeof caller !== "string" || typeof isRevoked !== "boolean" || !isDate(at))
+  const { kind: newsKind, caller, isRevoked, at } = parseObject(news);
+  if (newsKind !== kind || typeof caller !== "string" || typeof isRevoked !== "boolean" || !isDate(at))
     return undefined;
   return { caller, isRevoked, at };
 }

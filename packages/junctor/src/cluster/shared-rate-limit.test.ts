@@ -18,7 +18,7 @@ function createReplicas(
 ): {
   readonly clock: VirtualClock;
   readonly store: ReturnType<typeof withCounts>;
-  /** By replica: calls, and says what the call is told, or undefined when it may go on. */
+  /** By replica: makes a call, and resolves with its refusal, or undefined when it may go on. */
   readonly calls: readonly Call[];
   trouble: "none" | "fails" | "hangs";
 } {

@@ -26,7 +26,7 @@ interface TokenLimit {
   readonly burst: number;
 }
 
-/** A rate of which a process takes no tokens ahead, if it is strict. */
+/** A rate. If it is strict, no process takes tokens ahead. */
 export interface SharedRate extends Rate {
   readonly strict?: boolean;
 }
@@ -37,7 +37,7 @@ interface SharedRateOptions extends Omit<LimitRateOptions, "tools" | "callsPerMi
   readonly source: TokenSource;
 }
 
-/** Callers that are remembered, as of a limit that is not shared. */
+/** Most callers that are remembered, as for a limit that is not shared. */
 const maxCallers = 10_000;
 /** How long a call waits for the source. After that the process uses its share of the limit. */
 const patienceMs = 250;
@@ -77,18 +77,18 @@ export function createSharedRateLimit(options: SharedRateOptions): RateLimit {
       return undefined;
     },
   };
-  // What was used up is known to the source, whatever the limits of a later config are.
+  // The source knows what was used up, so nothing is handed to a later config.
   return { middleware, callers: new Map() };
 }
 
-/** The way to the source, and until when it is not used because it failed. */
+/** The source, and until when it is not asked because it failed. */
 interface Reach {
   readonly source: TokenSource;
   readonly clock: Clock;
   downUntil: number;
 }
 
-/** Takes a token of each, when all have one. Each round gives a token to a call, or refuses one: it comes to an end. */
+/** Takes a token from each lease once all have one. It ends: each round gives some call a token, or refuses one. */
 async function takeLater(counting: readonly TokenLease[]): Promise<void> {
   do {
     for (const lease of counting) if (!lease.hasToken) await lease.refill();
@@ -143,13 +143,13 @@ class TokenLease {
     const { clock, source } = this.#reach;
     const now = clock.now();
     if (now < this.#refusedUntil) throw toRefusal(this.rule, this.#refusedUntil - now);
-    if (now < this.#reach.downUntil) return this.#takeOfShare(now);
+    if (now < this.#reach.downUntil) return this.#takeFromShare(now);
     const lot = Math.min(this.#lot, this.#maxLot());
     const taking = source.take(this.#limit, lot);
     const taken = await waitFor(taking, { ms: patienceMs, clock }).catch((): typeof timedOut => timedOut);
     if (taken === timedOut) {
       this.#reach.downUntil = clock.now() + downMs;
-      return this.#takeOfShare(clock.now());
+      return this.#takeFromShare(clock.now());
     }
     this.#share = undefined;
     if (taken.count === 0) {
@@ -167,7 +167,7 @@ class TokenLease {
   }
 
   /** The source cannot be reached: the share of this process counts. */
-  #takeOfShare(now: number): void {
+  #takeFromShare(now: number): void {
     const replicas = Math.max(1, this.#reach.source.replicas());
     const { perMs, burst } = this.rule;
     const share = { ...this.rule, perMs: perMs / replicas, burst: Math.max(1, burst / replicas) };
@@ -182,7 +182,7 @@ class TokenLease {
   }
 }
 
-/** Names of callers may be long, and may have characters in them that a store does not take. */
+/** Names of callers may be long, and may have characters in them that a store does not accept. */
 function toKey({ key }: RateRule, caller: string | undefined): string {
   const digest = createHash("sha256")
     .update(JSON.stringify([key, caller ?? null]))

@@ -13,13 +13,13 @@ export interface ClusterStore extends AsyncDisposable {
    */
   claim(key: string, holder: string, ttlMs: number): Promise<string>;
   /**
-   * Prolongs leases that this holder has, at most 1,000, and takes those again that no other has: an engine that was restarted
-   * may have lost them. Says of each, in order, whether it has it.
+   * Prolongs leases that this holder has, at most 1,000, and takes back those that no other holder has: an engine that was restarted
+   * may have lost them. Resolves with whether it has each of them, in order.
    */
   renew(keys: readonly string[], holder: string, ttlMs: number): Promise<readonly boolean[]>;
   /** Gives a lease back, if this holder has it. */
   release(key: string, holder: string): Promise<void>;
-  /** Resolves with a value that `write` wrote; undefined when its time is over. */
+  /** Resolves with a value that `write` wrote; undefined when it has expired. */
   read(key: string): Promise<string | undefined>;
   write(key: string, value: string, ttlMs: number): Promise<void>;
   /** Registers a replica, or prolongs its registration, and resolves with all replicas that are registered, by id. */

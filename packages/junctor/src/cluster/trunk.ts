@@ -24,7 +24,7 @@ export type TrunkListen =
   | { readonly kind: "socket"; readonly path: string }
   | ({ readonly kind: "tls" } & TrunkConfig);
 
-/** The place of a trunk that replicas on other machines reach. */
+/** Where a trunk listens for replicas on other machines. */
 export interface TrunkConfig {
   readonly host: string;
   /** 0 for any that is free. */
@@ -37,7 +37,7 @@ export interface TrunkConfig {
 interface TrunkWork {
   /** Serves a request of a client that another replica let in. */
   readonly pipe: (incoming: IncomingMessage, response: ServerResponse, from: PipedFrom) => void;
-  /** A server of this replica, for connections to it; undefined when there is not one of that name. */
+  /** A server of this replica, for connections to it; undefined when no server has that name. */
   readonly serverNamed: (name: string) => Server | undefined;
 }
 
@@ -67,7 +67,10 @@ const connectionProtocol = "junctor-connection/1";
 
 const refusal = "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/** Names the replica that a connection is for. A replica that has its address by now must refuse the connection: it would look for the owner without end. */
+/**
+ * Names the replica that a connection is for. A replica that took over its address must refuse the connection: it would look for the owner
+ * without end.
+ */
 const replicaHeader = "junctor-replica";
 
 /** Most requests, streams and connections to one other replica at the same time. */
@@ -79,7 +82,7 @@ const maxHeaderSize = 1024 * 1024;
 /** How long another replica may take to accept a connection. */
 const connectMs = 3000;
 
-/** How long calls may continue after their connection broke: their caller may come back by another replica. */
+/** How long calls may continue after their connection broke: their caller may come back through another replica. */
 const lingerMs = 60_000;
 
 /** Listens for the other replicas of the gateway. Nothing else can connect: see {@link TrunkKey}. */
@@ -112,7 +115,7 @@ export async function listenTrunk({ listen, keys, id, onWarning }: TrunkOptions)
   });
   listener.on("tlsClientError", (error) => {
     const code = String((error as NodeJS.ErrnoException).code);
-    // A replica that is cut off while it connects is not one without the secret.
+    // A replica that is cut off while it connects may have the secret.
     if (isKeyTrouble(code)) onWarning(`A program without the secret tried to reach the trunk: ${code}`);
   });
   await listenAt(listener, listen);
@@ -126,13 +129,13 @@ export async function listenTrunk({ listen, keys, id, onWarning }: TrunkOptions)
   const ask = async (replica: Replica, options: RequestOptions): Promise<ClientRequest> => {
     if ((open.get(replica.id)?.size ?? 0) >= maxForwards)
       throw new Error(`more than ${maxForwards} connections to one replica`);
-    const asked = request({ ...toDestination(replica.address), ...options, agent });
+    const outgoing = request({ ...toDestination(replica.address), ...options, agent });
     let failure: Error | undefined;
     // A kept connection may break at the first write, before the caller can listen.
-    asked.on("error", (error) => (failure ??= error));
-    remember(open, replica.id, await untilConnected(asked));
+    outgoing.on("error", (error) => (failure ??= error));
+    remember(open, replica.id, await untilConnected(outgoing));
     if (failure !== undefined) throw failure;
-    return asked;
+    return outgoing;
   };
   return {
     address: toAddress(listen, listener),
@@ -143,8 +146,8 @@ export async function listenTrunk({ listen, keys, id, onWarning }: TrunkOptions)
     openConnection: async (replica, server, signal) => {
       const path = `/connection/${encodeURIComponent(server)}`;
       const headers = { connection: "Upgrade", upgrade: connectionProtocol, [replicaHeader]: replica.id };
-      const asked = await ask(replica, { path, headers, signal });
-      return untilUpgraded(asked, server);
+      const outgoing = await ask(replica, { path, headers, signal });
+      return untilUpgraded(outgoing, server);
     },
     cutGone: async (isGone) => {
       for (const [id, toReplica] of open)
@@ -165,7 +168,7 @@ function serverAt(url: string | undefined, { serverNamed }: Partial<TrunkWork>):
   try {
     return name === undefined ? undefined : serverNamed?.(decodeURIComponent(name));
   } catch {
-    return undefined; // No text.
+    return undefined; // Not percent-encoded UTF-8.
   }
 }
 
@@ -173,7 +176,7 @@ function listenAt(listener: NodeServer, listen: TrunkListen): Promise<void> {
   return new Promise((resolve, reject) => {
     listener.once("error", reject);
     const { kind: _, ...where } = listen;
-    // Exclusive: the workers of `node:cluster` would share it.
+    // Otherwise the workers of `node:cluster` would share it.
     listener.listen({ ...where, exclusive: true }, resolve);
   });
 }
@@ -185,7 +188,7 @@ function toAddress(listen: TrunkListen, listener: NodeServer): TrunkAddress {
 }
 
 function toDestination(address: TrunkAddress): RequestOptions {
-  // Node takes the host into the name under which it keeps connections.
+  // Node includes the host in the name under which it keeps connections.
   return address.kind === "socket"
     ? { host: "trunk", socketPath: address.path }
     : { host: address.host, port: address.port };
@@ -240,7 +243,7 @@ function connected(socket: Socket, event: "connect" | "secureConnect"): Promise<
   });
 }
 
-/** Keeps a connection among those to a replica until it is closed. One that is used again is known already. */
+/** Keeps a connection among those to a replica until it is closed. A connection that is used again is known already. */
 function remember(open: Map<string, Set<Socket>>, id: string, socket: Socket): void {
   const known = open.get(id) ?? new Set();
   if (known.has(socket)) return;
@@ -257,32 +260,34 @@ function isKeyTrouble(code: string): boolean {
 }
 
 /** Waits until a request has a connection: before that, nothing of it can have been sent. */
-function untilConnected(asked: ClientRequest): Promise<Socket> {
+function untilConnected(outgoing: ClientRequest): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    asked.once("error", reject);
-    asked.once("socket", (socket: Socket) => {
-      asked.off("error", reject);
+    outgoing.once("error", reject);
+    outgoing.once("socket", (socket: Socket) => {
+      outgoing.off("error", reject);
       resolve(socket);
     });
-    asked.flushHeaders();
+    outgoing.flushHeaders();
   });
 }
 
-function untilUpgraded(asked: ClientRequest, server: string): Promise<Duplex> {
+function untilUpgraded(outgoing: ClientRequest, server: string): Promise<Duplex> {
   return new Promise((resolve, reject) => {
-    // A replica that is stopped has connections, and never answers.
-    asked.setTimeout(connectMs, () => asked.destroy(new Error(`no answer within ${connectMs / 1000} s`)));
-    asked.once("upgrade", (_answer, socket, head) => {
+    // A suspended process accepts connections, and never answers.
+    outgoing.setTimeout(connectMs, () =>
+      outgoing.destroy(new Error(`no answer within ${connectMs / 1000} s`)),
+    );
+    outgoing.once("upgrade", (_answer, socket, head) => {
       socket.setTimeout(0);
       if (head.length > 0) socket.unshift(head);
       resolve(socket);
     });
-    asked.once("response", (answer) => {
+    outgoing.once("response", (answer) => {
       answer.resume();
       reject(new Error(`the other replica has no server ${server} (status ${answer.statusCode})`));
     });
-    asked.once("error", reject);
-    asked.end();
+    outgoing.once("error", reject);
+    outgoing.end();
   });
 }
 

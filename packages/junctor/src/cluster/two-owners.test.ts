@@ -16,7 +16,7 @@ interface Owner {
 
 const keys = ["own:a", "own:b"];
 
-/** Runs a minute or two of three replicas that want the same leases. Gives how often a lease had an owner. */
+/** Runs a minute or two of three replicas that want the same leases. Returns how often a lease had an owner. */
 async function simulate(seed: number): Promise<number> {
   const random = createRandom(seed);
   const clock = createVirtualClock(1000);

@@ -41,7 +41,7 @@ import {
   warn,
 } from "./value-readers.ts";
 
-/** Who may use what: keys and issuers, by which callers are known, and the rules and profiles that hold for them. */
+// Who may use what: keys and issuers that identify callers, and the rules and profiles that apply to them.
 
 export const keyExample = '{ "env": "NAME_OF_A_VARIABLE" }';
 const minLength = 16;
@@ -61,7 +61,7 @@ function scopeName(written: string): Type<string> {
   return fitting(written, /^[!#-[\]-~]+$/, problem);
 }
 
-/** The profiles a key or a rule is bound to. Written empty, it is read by some as no profile and by others as all. */
+/** The profiles a key or a rule is bound to. An empty list is refused: some would read it as no profile, others as all. */
 const bound: Type<readonly string[]> = as(
   (given) => {
     if (Array.isArray(given.value) && given.value.length === 0)
@@ -100,7 +100,7 @@ export const proofRows = {
   }),
 };
 
-/** The one hash that is named by a variable or written; undefined when that is wrong, which is reported. */
+/** The hash from a variable, or as it is written; undefined when it is wrong, which has been reported. */
 export function toHash(
   { env, sha256 }: Of<typeof proofRows>,
   given: ConfigObject,
@@ -121,7 +121,7 @@ function hashVariable(given: ConfigValue): string | undefined {
   const key = Object.hasOwn(env, name) ? env[name] : undefined;
   if (key === undefined || key === "") return refuse(given, `${name} is not set: set it; ${advice}`);
   findings.hide(key);
-  // What a header cannot carry, no client could present.
+  // No client could present what a header cannot carry.
   const why =
     key.length < minLength
       ? "is too short"
@@ -232,7 +232,7 @@ function refuseTwins<T extends { readonly name: string }>(
   }
 }
 
-/** Keys may go. A key that is new, and taking away all of them, would let callers in. */
+/** Keys may be removed at once. A new key would let callers in, and so would removing all keys. */
 export function narrowKeys(next: readonly KeyConfig[], agreed: readonly KeyConfig[]): readonly KeyConfig[] {
   if (agreed.length === 0) return next;
   const kept = next.flatMap((key) => {
@@ -403,7 +403,7 @@ export const issuers: Type<readonly IssuerConfig[]> = named(
   },
 );
 
-/** Issuers may go, and may want more scopes. An issuer that is new, and taking away all of them, would let callers in. */
+/** Issuers may be removed, or want more scopes, at once. A new issuer would let callers in, and so would removing all issuers. */
 export function narrowIssuers(
   next: readonly IssuerConfig[],
   agreed: readonly IssuerConfig[],
@@ -508,31 +508,31 @@ export interface AccessRule extends Pick<Of<typeof ruleRows>, "when" | "unless" 
 
 const rule: Type<AccessRule> = object(ruleRows, {
   example: ruleExample,
-  check: ({ tools, ...said }, given, isAllKnown): AccessRule | undefined => {
+  check: ({ tools, ...settings }, given, isAllKnown): AccessRule | undefined => {
     const [kind, ...others] = kinds.filter((each) => given.has(each));
     if (kind === undefined || others.length > 0)
       return isAllKnown
         ? refuse(given, `must have one of allow, deny, scope and ask: write ${ruleExample}`)
         : undefined;
-    const conditions = defined({ when: said.when, unless: said.unless, profiles: said.profiles });
+    const conditions = defined({ when: settings.when, unless: settings.unless, profiles: settings.profiles });
     for (const key of ["if", "of", "waitMs", "goodMs"])
       if (kind !== "ask" && given.has(key)) refuse(given.get(key), 'belongs to a rule with "ask": remove it');
     if (kind !== "scope") {
       if (given.has("tools"))
         refuse(given.get("tools"), `does not belong here: write the globs into "${kind}"`);
       if (kind === "ask") {
-        const { ask: names = [], of = "caller", waitMs = 600_000, goodMs = 0 } = said;
+        const { ask: names = [], of = "caller", waitMs = 600_000, goodMs = 0 } = settings;
         const approval = { of, waitMs, goodMs };
-        return { kind, names, scopes: [], approval, ...conditions, ...defined({ if: said.if }) };
+        return { kind, names, scopes: [], approval, ...conditions, ...defined({ if: settings.if }) };
       }
-      return { kind, names: said[kind] ?? [], scopes: [], ...conditions };
+      return { kind, names: settings[kind] ?? [], scopes: [], ...conditions };
     }
     if (tools === undefined || tools.length === 0)
       return refuse(
         given,
-        'says not what the scope is for: write "tools": ["*__create_*"], or ["*"] for all',
+        'does not say what the scope is for: write "tools": ["*__create_*"], or ["*"] for all',
       );
-    return { kind, names: tools, scopes: said.scope ?? [], ...conditions };
+    return { kind, names: tools, scopes: settings.scope ?? [], ...conditions };
   },
 });
 
@@ -549,10 +549,7 @@ export const rules: Type<readonly AccessRule[]> = {
   each: ruleRows,
 };
 
-/**
- * A rule that denies or wants a scope takes something away. An `allow` takes away where there was none before, and gives where
- * there was one.
- */
+/** A rule that denies or wants a scope takes something away. So does the first `allow`; each further one gives something. */
 export function narrowRules(
   next: readonly AccessRule[],
   agreed: readonly AccessRule[],
@@ -583,7 +580,7 @@ const instructions = converted(
 
 const ownNames: readonly string[] = [...Object.values(searchToolNames), readResultName];
 
-/** New names of tools. Two tools cannot have one, and a search has names of its own. */
+/** New names of tools. No two tools may share a name, or take one of the gateway's own tools. */
 const rename = converted(
   byName(
     fitting(
@@ -678,7 +675,7 @@ export const profiles: Type<readonly ProfileConfig[]> = named(
   },
 );
 
-/** A profile takes something away, so a new one may be used at once, but for its texts. */
+/** A profile takes something away, so a new one may be used at once, except for its texts. */
 export function narrowProfiles(
   next: readonly ProfileConfig[],
   agreed: readonly ProfileConfig[],

@@ -32,7 +32,7 @@ export function listLaunches(file: string, text: string): readonly WrittenLaunch
 /** Settings by which the gateway itself reaches others, lets them in, or writes files. */
 const outward = ["traces", "store", "trunk", "issuers", "http", "admin", "audit", "accessLog"] as const;
 
-/** Members that reach nothing. A secret may stand in the file. */
+/** Members that reach nothing, or may hold a secret. */
 const unlisted = new Set(["serverCard", "sha256", "clientSecret"]);
 
 /** Every text of a setting; of headers, their names. */
@@ -47,8 +47,8 @@ function listTexts(path: string, value: unknown): readonly WrittenLaunch[] {
 
 function describe(entry: JsonObject): string {
   const { command, args, cwd, envFile, env, headers } = entry;
-  const given: readonly unknown[] = Array.isArray(args) ? args : args === undefined ? [] : [args];
-  const words = [command, ...given];
+  const argList: readonly unknown[] = Array.isArray(args) ? args : args === undefined ? [] : [args];
+  const words = [command, ...argList];
   const urls = [...urlKeys.flatMap((key) => entry[key] ?? []), ...addressesOf(entry)];
   const launch = command !== undefined ? words : urls.length > 0 ? urls : commandsOf(entry);
   const notes = [

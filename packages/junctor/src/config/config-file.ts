@@ -48,7 +48,7 @@ export function parseConfigFile(
   return parseConfig(text, { file, env, folder: dirname(resolve(file)), workspace, ...sourceOfFiles });
 }
 
-/** What a config on this machine is read with. */
+/** How a config reads other files and secrets of this machine, and finds out about sandboxes. */
 export const sourceOfFiles: Pick<ConfigSource, "readText" | "readSecret" | "findSandboxProblem"> = {
   readText: (path) => readSmallFile(path),
   readSecret: readKeychain,
@@ -135,7 +135,7 @@ export function watchConfig(file: string, onWritten: () => void, clock: Clock = 
     later();
   });
   watcher.on("error", () => {}); // The folder is gone; the config stays as it is, and the file is still polled.
-  // Symbolic links that are changed elsewhere, and folders that are made again, tell no watcher.
+  // The watcher misses changes behind symbolic links, and folders that are made again.
   const onStat: StatsListener = (now, before) => {
     if (now.mtimeMs !== before.mtimeMs || now.ino !== before.ino) later();
   };

@@ -8,7 +8,7 @@ import type { SandboxConfig, ServerSettings } from "./server-rows.ts";
 export interface ServerConfig extends Omit<ServerSettings, "prefix" | "sandbox"> {
   readonly name: string;
   readonly launch: ServerLaunch;
-  /** What its names begin with: its own name, made fit, unless said otherwise. `false`: nothing. */
+  /** What its public names begin with; by default, its own name made fit. `false`: nothing. */
   readonly prefix: string | false;
   /** Undefined: its process may do all that this user may. */
   readonly sandbox: SandboxConfig | undefined;
@@ -20,7 +20,7 @@ export interface ServerConfig extends Omit<ServerSettings, "prefix" | "sandbox">
 
 /** A server of the file that is not used, because a variable it needs has no value. */
 export interface DisabledServer extends Pick<ServerConfig, "name" | "prefix" | "tools" | "audit"> {
-  /** The missing part and the remedy, for those who run the gateway. */
+  /** The missing part and the remedy, for operators. */
   readonly reason: string;
 }
 
@@ -30,23 +30,23 @@ export interface GatewayConfig extends GatewaySettings {
   readonly servers: readonly ServerConfig[];
   readonly disabled: readonly DisabledServer[];
   /**
-   * Never to be shown, longest first: keys, and what `secret-value.ts` takes for a secret of the environment, of headers, of URLs, of
-   * `env` and of `args`. Shorter than six characters is left out: hiding every `1` and `true` would hide the log.
+   * Never to be shown, longest first: keys, and what `secrecyOf` takes for a secret in the environment, headers, URLs, `env` and `args`.
+   * Texts of fewer than six characters are left out: hiding every `1` and `true` would hide the log.
    */
   readonly secrets: readonly string[];
-  /** By server: secrets that read like ordinary words. They are not shown in what is about their server. */
+  /** By server: secrets that read like ordinary words. They are hidden only in what is about that server. */
   readonly ownSecrets: { readonly [server: string]: readonly string[] };
-  /** Settings that are odd and not wrong. */
+  /** Settings that are odd but not wrong. */
   readonly warnings: readonly ConfigIssue[];
 }
 
-/** Whether an edit of the config takes a mount, or the path outside of all mounts, from a caller. */
+/** Whether an edit of the config takes a profile, or the path outside of all profiles, from a caller. */
 export function losesMounts(caller: string, before: GatewayConfig, after: GatewayConfig): boolean {
   const boundIn = ({ keys }: GatewayConfig): readonly string[] | undefined =>
     keys.find(({ name }) => name === caller)?.profiles;
-  const [had, has] = [boundIn(before), boundIn(after)];
-  if (has === undefined) return false;
-  return had === undefined || had.some((name) => !has.includes(name));
+  const [boundBefore, boundAfter] = [boundIn(before), boundIn(after)];
+  if (boundAfter === undefined) return false;
+  return boundBefore === undefined || boundBefore.some((name) => !boundAfter.includes(name));
 }
 
 /** By server: whether its callers have accounts of their own. Empty when none has. */

@@ -60,7 +60,7 @@ describe("junctor.defaults", () => {
     expect(config.warnings).toEqual([]);
   });
 
-  test("that never take effect are told once", () => {
+  test("that never take effect are reported once", () => {
     const config = fromValue({
       mcpServers: { a, b: a },
       junctor: { defaults: { timeoutMs: 4_000_000 } },

@@ -56,7 +56,7 @@ test("elsewhere a variable without a value is a mistake, also when a server need
   expect(() => parse({ a: server }, { keys: { al: { env: "NO" } } })).toThrow("NO is not set");
 });
 
-test("what is wrong with a disabled server is still told", () => {
+test("what is wrong with a disabled server is still reported", () => {
   expect(() => parse({ a: { command: "${NO}", args: 1 } })).toThrow("mcpServers.a.args: must be an array");
   expect(() => parse({ a: { command: "${NO}" } }, { servers: { a: { start: 1 } } })).toThrow(
     "servers.a.start",

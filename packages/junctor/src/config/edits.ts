@@ -42,13 +42,13 @@ export function toAgreedPart(
   }
   const rest = narrowRows(gatewayRows, withoutNewWay(next, agreed, waiting), agreed);
   waiting.push(...rest.waiting.map((key) => `junctor.${key}`));
-  const given = new Set(Object.values(env));
+  const envValues = new Set(Object.values(env));
   const hidden = joinSecrets(
     allSecrets(agreed),
-    allSecrets(next).filter((secret) => given.has(secret)),
+    allSecrets(next).filter((secret) => envValues.has(secret)),
   );
   const hide = createHide(() => hidden);
-  // Values of launches that are not used would only be looked for in every line of the log.
+  // Secrets of launches that are not used would be searched for in every line of the log for nothing.
   const { secrets, ownSecrets } = waiting.length === 0 ? next : agreed;
   return {
     config: { ...rest.value, servers, disabled, secrets, ownSecrets },
@@ -58,7 +58,7 @@ export function toAgreedPart(
 
 const waits = `it is new in the config and waits for you: run "${junctor("reload")}"`;
 
-/** What the config says of a server, with what comes of its entry. */
+/** The settings of a server, and what its entry becomes. */
 const ofServer: Rows = { ...launchRows, ...serverRows };
 
 /** The part of a server's edit that may be used now. */
@@ -68,12 +68,12 @@ function narrowServer(next: ServerConfig, agreed: ServerConfig, waiting: string[
   return narrowed.value;
 }
 
-/** Of two configs of a server with the same key, one process is enough: they differ in nothing that it depends on. */
+/** Two configs of a server with the same key can share a process: they differ in nothing that it depends on. */
 export function toProcessKey(server: ServerConfig): string {
   return toKey(server, (key) => ofServer[key]?.effect === "server");
 }
 
-/** The same where gateways have an upstream in common, which reads further settings while it runs. */
+/** The same for gateways that share an upstream, which reads further settings while it runs. */
 export function toUpstreamKey(server: ServerConfig): string {
   return toKey(server, (key) => ofServer[key]?.effect === "server" || readByUpstream.has(key));
 }
@@ -84,9 +84,9 @@ const readByUpstream: ReadonlySet<string> = new Set<keyof ServerConfig>([
 ]);
 
 function toKey(server: ServerConfig, counts: (key: string) => boolean): string {
-  const said: JsonObject = { ...server };
+  const settings: JsonObject = { ...server };
   const keys = Object.keys(ofServer).filter(counts);
-  return JSON.stringify([server.name, ...keys.map((key) => said[key] ?? null)]);
+  return JSON.stringify([server.name, ...keys.map((key) => settings[key] ?? null)]);
 }
 
 /** The settings that differ and count only from the next start of the gateway on, each by its path. */
@@ -101,7 +101,7 @@ interface Edit {
   readonly effect: Effect;
 }
 
-/** The settings that differ: of two objects each of theirs. */
+/** The settings that differ; where both are objects, the settings in them. */
 function listEdits(rows: Rows, next: object, running: object, path: string): readonly Edit[] {
   const [now, before] = [new Map(Object.entries(next)), new Map(Object.entries(running))];
   return Object.entries(rows).flatMap(([key, { type, effect }]): readonly Edit[] => {

@@ -33,7 +33,7 @@ describe("a filter of another client is applied:", () => {
   });
 });
 
-describe("a filter that cannot be applied as its owner means it is told:", () => {
+describe("a filter that cannot be applied as its owner means it is reported:", () => {
   const instead = 'write "junctor": { "servers": { "NAME": { "allow": […], "deny": […] } } }';
   test.each([
     [{ disabledTools: "x" }, `disabledTools: is not a list of names and is not applied here: ${instead}`],
@@ -43,8 +43,8 @@ describe("a filter that cannot be applied as its owner means it is told:", () =>
     [{ disabledPrompts: ["x"] }, `disabledPrompts: is not applied here: ${instead}`],
     [{ toolFilter: {} }, `toolFilter: is not applied here: ${instead}`],
   ])("%j", (entry, warning) => {
-    const told = parse(entry).warnings.map(({ path, message }) => `${path}: ${message}`);
-    expect(told).toEqual([`mcpServers.a.${warning}`]);
+    const warnings = parse(entry).warnings.map(({ path, message }) => `${path}: ${message}`);
+    expect(warnings).toEqual([`mcpServers.a.${warning}`]);
   });
 });
 

@@ -128,12 +128,12 @@ function joinNames(next: readonly string[], agreed: readonly string[]): readonly
   return [...next, ...agreed.filter((name) => !next.includes(name))];
 }
 
-/** Switched off, a server is gone at once; switched on, it waits as a new one does. */
+/** A server that is switched off is gone at once; one that is switched on waits as a new one does. */
 const use = { consent: <T>(next: T): T => next, effect: "server", byDefault: "in use" } as const;
 
 const alias = (name: string): string => `another name of \`${name}\``;
 
-/** What an entry of `mcpServers` or `servers` may say and we act on. */
+/** The settings in an entry of `mcpServers` or `servers` that the gateway acts on. */
 export const entryRows = {
   command: row({
     type: text('"command": "npx"'),
@@ -239,7 +239,7 @@ export interface ServerEntry {
   readonly path: string;
   /** Undefined when it is switched off, disabled, or wrong. */
   readonly launch: ServerLaunch | undefined;
-  /** What to do about variables that it needs and that have no value; undefined when there are none of them. */
+  /** What to do about variables that it needs and that have no value; undefined when all have one. */
   readonly disabled: string | undefined;
   readonly tools: EntryTools;
 }
@@ -298,7 +298,7 @@ function readLaunch(entry: ConfigObject): ServerLaunch | undefined {
   if (entry.has("graphql")) return readApi(entry, "graphql", graphQl);
   const found = readWay(entry, misspelt);
   if (found !== undefined) return found === "stdio" ? readCommandLaunch(entry) : readHttpLaunch(entry, found);
-  // For what else is wrong in it.
+  // Reports what else is wrong in it.
   readCommandLaunch(entry);
   readHttpLaunch(entry, "auto");
   return undefined;
@@ -347,30 +347,30 @@ function readWay(entry: ConfigObject, misspelt: ReadonlySet<string>): "stdio" | 
   if (hasCommand && urlKey !== undefined)
     return refuse(entry, `has both command and ${urlKey}: keep the one the server is reached by`);
   if (!hasCommand && urlKey === undefined) {
-    // One that is misspelt has been reported.
+    // A misspelt key has been reported.
     const isReported = misspelt.has("command") || urlKeys.some((key) => misspelt.has(key));
     return isReported ? undefined : refuse(entry, `has neither command nor url: write ${example}`);
   }
-  const said = readSaid(entry);
-  if (said === "wrong") return undefined;
-  if (said !== undefined && (said.way === "stdio") !== hasCommand) {
+  const declared = readDeclared(entry);
+  if (declared === "wrong") return undefined;
+  if (declared !== undefined && (declared.way === "stdio") !== hasCommand) {
     const [has, right] = hasCommand ? ["command", "stdio"] : ["url", "http"];
-    return refuse(said.given, `does not fit a server with a ${has}: write "${right}", or leave it out`);
+    return refuse(declared.given, `does not fit a server with a ${has}: write "${right}", or leave it out`);
   }
   if (hasCommand) return "stdio";
-  return said?.way === "sse" ? "sse" : "auto";
+  return declared?.way === "sse" ? "sse" : "auto";
 }
 
 /** What `type` says, or `transport`, its other name. */
-function readSaid(
+function readDeclared(
   entry: ConfigObject,
 ): { readonly way: Way; readonly given: ConfigValue } | "wrong" | undefined {
   // Some clients have an object there, for themselves.
   const key = entry.has("type") ? "type" : "transport";
   const given = entry.get(key);
   if (!entry.has(key) || (key === "transport" && typeof given.value !== "string")) return undefined;
-  const said = otherWays.get(given.value) ?? readChoice(given, ways);
-  return said === undefined ? "wrong" : { way: said, given };
+  const declared = otherWays.get(given.value) ?? readChoice(given, ways);
+  return declared === undefined ? "wrong" : { way: declared, given };
 }
 
 const keysOf = (type: object): readonly string[] =>
@@ -460,8 +460,8 @@ const synonyms: { readonly [key: string]: string } = {
 };
 
 /**
- * Looks at unknown keys: one that is nearly ours is a mistake, which would go unnoticed if it were passed over;
- * any other is probably some client's own. Gives the keys that were meant.
+ * Looks at unknown keys: one that is nearly ours is a mistake, and any other is probably some client's own. Returns the keys that were
+ * meant.
  */
 export function checkEntryKeys(entry: ConfigObject): ReadonlySet<string> {
   const allMeant = new Set<string>();
@@ -555,7 +555,7 @@ function readUrl(given: ConfigValue): string | undefined {
   return text;
 }
 
-/** Says nothing of the URL itself: it may hold a key. */
+/** Never repeats the URL itself: it may hold a key. */
 function findUrlProblem(text: string): string | undefined {
   if (!/^https?:\/\//i.test(text)) return `must begin with http:// or https://: write ${urlExample}`;
   if (!URL.canParse(text)) return `is not a URL: write ${urlExample}`;
@@ -583,7 +583,7 @@ export function readHeaders(given: ConfigValue): { readonly [name: string]: stri
   return Object.fromEntries(headers);
 }
 
-/** The value, and what follows a scheme: a server may repeat the one without the other. */
+/** Hides the value, and what follows a scheme: a server may repeat the one without the other. */
 function hideHeader(name: string, value: string, { findings }: ConfigValue): void {
   const [, credentials] = /^[A-Za-z]+ +(\S+)$/.exec(value) ?? [];
   for (const each of [value, credentials])

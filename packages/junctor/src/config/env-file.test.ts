@@ -38,7 +38,7 @@ NOT_EXPANDED=\${HOME}
   });
 });
 
-test("lines that are wrong are told by their number and left out", () => {
+test("lines that are wrong are reported by their number and left out", () => {
   const wrong: string[] = [];
   const variables = parseEnvFile("A=1\nno\n=x\nB='open\nC=3", (line, why) => wrong.push(`${line} ${why}`));
   expect(variables).toEqual({ A: "1", C: "3" });

@@ -8,7 +8,7 @@ export interface ConfigSource {
   readonly env: { readonly [name: string]: string | undefined };
   /** What relative paths are resolved against, and `${workspaceFolder}` stands for. */
   readonly folder?: string;
-  /** The folder of the project, where that is another than the config's; `false` when there is none. */
+  /** The folder of the project, where it is not that of the config; `false` when there is none. */
   readonly workspace?: string | false | undefined;
   /** Reads the text of an `envFile`. Without it, an `envFile` is an issue. */
   readonly readText?: (file: string) => string;
@@ -40,7 +40,7 @@ export type Fault =
   | { readonly kind: "unset"; readonly name: string; readonly message: string }
   /** It is one that an editor fills in, and cannot be known here. */
   | { readonly kind: "unknown"; readonly name: string; readonly message: string }
-  /** What stands there is no variable. */
+  /** It is not a valid reference. */
   | { readonly kind: "malformed"; readonly message: string };
 
 // An escape, a reference, or the beginning of one that has no end.
@@ -131,7 +131,7 @@ function predefined(
   }
 }
 
-/** Says of a reference only what cannot be a secret: `${TOKEN-abc}` may hold one. */
+/** Repeats of a reference only what cannot be a secret: `${TOKEN-abc}` may hold one. */
 function explain(inside: string): string {
   const [, kind, id = ""] = /^([a-z]+):(.*)$/is.exec(inside) ?? [];
   if (kind === "input") {
@@ -148,7 +148,7 @@ function toWorkspace(folder: string | undefined): string | undefined {
   return [".vscode", ".cursor"].includes(basename(folder)) ? dirname(folder) : folder;
 }
 
-/** A secret of the user's keychain, or why it cannot be had. */
+/** A secret of the user's keychain, or why it cannot be read. */
 type KeychainSecret = { readonly text: string } | { readonly problem: string };
 
 /** A program that reads and writes the keychain of a system. */
@@ -179,9 +179,9 @@ const programs: { readonly [platform: string]: KeychainProgram | undefined } = {
   },
 };
 
-/** A keychain that asks the person to unlock it has this long. */
+/** How long the keychain may take: it may ask the person to unlock it. */
 const patienceMs = 10_000;
-/** A config is read several times while a client is taken in; each secret is asked for once. */
+/** A config is read several times while a client connects; each secret is asked for once. */
 const rememberMs = 5000;
 const maxBytes = 64 * 1024;
 const known = new Map<string, { readonly secret: KeychainSecret; readonly until: number }>();
@@ -196,7 +196,7 @@ export function readKeychain(name: string): KeychainSecret {
   return secret;
 }
 
-/** Keeps a secret; undefined, or why that failed. */
+/** Stores a secret. Returns undefined, or why that failed. */
 export function writeKeychain(name: string, text: string): string | undefined {
   const program = programs[process.platform];
   if (program === undefined) return noKeychain;
@@ -208,7 +208,7 @@ export function writeKeychain(name: string, text: string): string | undefined {
 
 const noKeychain = "Junctor knows no keychain on this system";
 
-/** What was written can be read. */
+/** Checks that what was written can be read. Returns undefined, or what is wrong. */
 function verify(name: string, text: string): string | undefined {
   const secret = ask(name);
   if ("problem" in secret) return secret.problem;
@@ -218,31 +218,31 @@ function verify(name: string, text: string): string | undefined {
 function ask(name: string): KeychainSecret {
   const program = programs[process.platform];
   if (program === undefined) return { problem: noKeychain };
-  const { problem, said, isEmpty } = run(program, program.read(name), "");
+  const { problem, output, isEmpty } = run(program, program.read(name), "");
   if (isEmpty) return { problem: "the keychain has no such secret" };
-  return problem === undefined ? { text: said.replace(/\n$/, "") } : { problem };
+  return problem === undefined ? { text: output.replace(/\n$/, "") } : { problem };
 }
 
-interface Ran {
-  readonly said: string;
+interface RunResult {
+  readonly output: string;
   readonly problem: string | undefined;
   /** Whether the keychain was asked, and has nothing of that name. */
   readonly isEmpty: boolean;
 }
 
-function run({ command, missing }: KeychainProgram, args: readonly string[], input: string): Ran {
+function run({ command, missing }: KeychainProgram, args: readonly string[], input: string): RunResult {
   const options = { input, encoding: "utf8", timeout: patienceMs, maxBuffer: maxBytes } as const;
   const { status, stdout, stderr, error } = spawnSync(command, args, options);
   const code: unknown = error !== undefined && "code" in error ? error.code : undefined;
-  const failed = (problem: string): Ran => ({ said: "", problem, isEmpty: false });
+  const failed = (problem: string): RunResult => ({ output: "", problem, isEmpty: false });
   if (code === "ENOENT") return failed(missing);
   if (code === "ETIMEDOUT") return failed(`${command} did not answer within ${patienceMs / 1000} s`);
   if (error !== undefined) return failed(`${command} failed: ${error.message}`);
-  if (status === 0) return { said: stdout, problem: undefined, isEmpty: false };
+  if (status === 0) return { output: stdout, problem: undefined, isEmpty: false };
   const [line = ""] = stderr.trim().split("\n");
-  // Each says by its exit code that there is no such item: security with 44, secret-tool with 1 and no word.
+  // The exit codes for a missing item: 44 of security, 1 of secret-tool, which prints nothing then.
   const isEmpty = status === 44 || (status === 1 && line === "" && stdout === "");
-  return { said: "", problem: `${command} failed: ${line.slice(0, 200) || `code ${status}`}`, isEmpty };
+  return { output: "", problem: `${command} failed: ${line.slice(0, 200) || `code ${status}`}`, isEmpty };
 }
 
 /** A word for the command line that `security -i` reads. */

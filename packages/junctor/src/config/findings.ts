@@ -7,9 +7,9 @@ export interface Findings {
   readonly source: ConfigSource;
   readonly issues: readonly ConfigIssue[];
   readonly warnings: readonly ConfigIssue[];
-  /** Notes where a setting stands, as the parser of the text does; what is said of it later has its line and column. */
+  /** Notes where a setting stands, as the parser of the text does; later messages about it have its line and column. */
   locate(path: string, at: () => Place): void;
-  /** Where a setting stands in the text, or else what it is in. */
+  /** Where a setting stands in the text, or else where what contains it stands. */
   placeOf(path: string): Place | undefined;
   issue(path: string, message: string): void;
   warn(path: string, message: string): void;
@@ -17,7 +17,7 @@ export interface Findings {
   expand(text: string, path: string): string | undefined;
   /** The same findings, but variables without a value are not issues: `onUnset` is called for each, once. */
   withUnset(onUnset: (fault: Unset) => void): Findings;
-  /** The same findings; what they note as a secret of ordinary words is one of this server alone. */
+  /** The same findings; a secret that reads like ordinary words is hidden for this server alone. */
   ofServer(name: string): Findings;
   /** Notes a value that must never be shown. */
   hide(value: string): void;
@@ -122,7 +122,7 @@ function once(tell: (fault: Unset, path: string) => void): (fault: Unset, path: 
 }
 
 /**
- * Where a value must not be shown. `everywhere` is for values that no text has by chance. `own` is for a secret that reads like
+ * Where a value must not be shown. `everywhere` is for values that appear in no text by chance. `own` is for a secret that reads like
  * ordinary words, such as the password "postgres": hidden everywhere, it would be missing from the logs of all other servers.
  */
 type Secrecy = "everywhere" | "own";
@@ -205,7 +205,7 @@ function isOrdinary(value: string): boolean {
   return isWords(value);
 }
 
-/** Words of letters, small numbers, and short mixes such as `v2`. Of a text with spaces, nobody can tell by its form. */
+/** Words of letters, small numbers, and short mixes such as `v2`; no text with spaces, whose form tells nothing. */
 function isWords(value: string): boolean {
   if (!/^[A-Za-z\d]+(?:[-_.:,@/][A-Za-z\d]+)*$/.test(value)) return false;
   return value

@@ -205,8 +205,8 @@ const http = object(httpRows, {
 const proof = object(proofRows, {
   example: keyExample,
   rivals: ["env", "sha256"],
-  check: (given, found, isAllKnown) => {
-    const sha256 = toHash(given, found, isAllKnown);
+  check: (settings, given, isAllKnown) => {
+    const sha256 = toHash(settings, given, isAllKnown);
     return sha256 === undefined ? undefined : { sha256 };
   },
 });
@@ -338,7 +338,7 @@ const audit = either(
   object(auditRows, { example: auditExample, missing: `has no file: write ${auditExample}` }),
 );
 
-/** The lower limit; without a limit is the highest. */
+/** The lower of two limits; no limit counts as the highest. */
 const lower = (next: number | undefined, agreed: number | undefined): number | undefined =>
   (next ?? Infinity) <= (agreed ?? Infinity) ? next : agreed;
 
@@ -388,19 +388,19 @@ type Limits = Of<typeof limitRows>;
 function isWithin({ tools = {}, ...next }: Limits, agreed: Limits): boolean {
   const { tools: agreedTools = {}, ...general } = agreed;
   const own = new Map(Object.entries(agreedTools));
-  const given = new Map(Object.entries(tools));
+  const nextTools = new Map(Object.entries(tools));
   // The time limit of a tool counts instead of the general one.
-  const added = [...given]
+  const added = [...nextTools]
     .filter(([glob]) => own.get(glob)?.callTimeoutMs === undefined)
     .map(([, { callTimeoutMs = 0 }]) => callTimeoutMs);
   return (
     isLower(next, general) &&
-    [...own].every(([glob, limits]) => isLower(given.get(glob) ?? {}, limits)) &&
+    [...own].every(([glob, limits]) => isLower(nextTools.get(glob) ?? {}, limits)) &&
     added.every((limitMs) => limitMs <= (agreed.callTimeoutMs ?? Infinity))
   );
 }
 
-/** Whether the one has each limit of the other, and no higher. */
+/** Whether the first has every limit of the second, and no higher one. */
 function isLower(one: CallLimits, other: CallLimits): boolean {
   const limits = ["callsPerMinute", "callTimeoutMs"] as const;
   const isAsStrict = other.strict !== true || one.strict === true;
@@ -409,7 +409,7 @@ function isLower(one: CallLimits, other: CallLimits): boolean {
 
 const usualUnread = 64 * 1024 * 1024;
 
-/** What one caller may hold; `usual` is what counts without a word in the config, if that is one number. */
+/** What one caller may hold; `usual` applies where the config says nothing, if it is one number. */
 function holding(doc: string, byDefault: string, usual: number) {
   return row({
     type: number({ min: 1, max: 1_000_000, example: 100 }),
@@ -566,7 +566,7 @@ export interface LockConfig extends Omit<Of<typeof lockRows>, "mode" | "file"> {
   readonly file: string;
 }
 
-/** The lock is beside the config unless it is said to be elsewhere. */
+/** The lock is beside the config unless that names another file. */
 const lock: Type<LockConfig> = converted(
   either(
     isText,
@@ -624,7 +624,7 @@ function readStore(url: string, given: ConfigValue): string | undefined {
   }
 }
 
-/** What the `junctor` section says of the gateway as a whole. */
+/** The settings of the `junctor` section for the gateway as a whole. */
 export const gatewayRows = {
   separator: row({
     type: choice("__", "_", "-", ".", "/"),

@@ -6,8 +6,7 @@ const maxDepth = 64;
 const blank = /(?:[ \t\r\n]+|\/\/[^\r\n]*|\/\*[^]*?\*\/)*/y;
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const word = /true|false|null/y;
-// A string up to where it ends or goes wrong. Every character is matched in one way only, so that a long one costs no
-// more than its length.
+// A string up to where it ends or goes wrong. Every character is matched in one way only, so that the time is linear in the length.
 // oxlint-disable-next-line no-control-regex
 const sound = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*/y;
 const escape = /^\\./;
@@ -41,7 +40,7 @@ interface Cursor {
 /**
  * Parses JSON as people write it into config files: with comments, trailing commas and a byte order mark. A key that is
  * written twice is an issue, because programs disagree on which of the two counts. Throws a `ConfigError` with the line
- * and column of a syntax error. Nothing at all gives undefined.
+ * and column of a syntax error. Returns undefined for an empty text.
  */
 export function parseJsonc(text: string, findings: Findings): unknown {
   return parseJsoncNode(text, findings)?.value;
@@ -124,7 +123,7 @@ function parseArray(cursor: Cursor, path: string, depth: number): unknown {
   return items;
 }
 
-/** What stands between two brackets, separated by commas, with one more at the end if they like. */
+/** What stands between two brackets, separated by commas, with an optional one at the end. */
 function parseItems(cursor: Cursor, end: "}" | "]", parseItem: () => void): void {
   cursor.at++;
   skipBlank(cursor);
@@ -206,7 +205,7 @@ function adviceOnWord(word: string): string {
   return " (write texts and names in double quotes)";
 }
 
-/** Characters that cannot be seen, or look like others, by their number. */
+/** Names a character that cannot be seen, or looks like another, by its number. */
 function toCodePoint(text: string, at: number): string {
   const number = text.codePointAt(at)?.toString(16).toUpperCase().padStart(4, "0");
   return `the character U+${number}: remove it`;

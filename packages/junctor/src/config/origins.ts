@@ -16,7 +16,7 @@ export interface Setting {
   readonly path: string;
   /** Secrets are hidden in it. */
   readonly value: unknown;
-  /** `file`: it is written; `defaults`: it stands in `junctor.defaults`; `default`: nothing is said of it. */
+  /** `file`: it is written; `defaults`: it stands in `junctor.defaults`; `default`: it is not set. */
   readonly from: "file" | "defaults" | "default";
   /** Where it is written, counted from 1. */
   readonly line?: number;
@@ -120,11 +120,11 @@ function createWalk(findings: Findings) {
     Object.entries(rows as Rows).flatMap(([key, row]): readonly Setting[] => {
       const understood = toFields(value)[key];
       const at = joinPath(path, key);
-      const isSaid = (place: Place | undefined): boolean =>
+      const isSet = (place: Place | undefined): boolean =>
         place?.written[key] !== undefined && place.written[key] !== null;
-      if (isSaid({ written, path }))
+      if (isSet({ written, path }))
         return describe(row, understood ?? toFields(value)["sha256"] ?? written[key], written[key], at);
-      if (defaults !== undefined && isSaid(defaults) && !row.isOwn) {
+      if (defaults !== undefined && isSet(defaults) && !row.isOwn) {
         const origin = toOrigin(joinPath(defaults.path, key), defaults.written[key], findings);
         return [{ path: at, value: understood, from: "defaults", ...origin }];
       }

@@ -378,7 +378,7 @@ test("variables may stand in the junctor section, for numbers too", () => {
   expect(config.http.port).toBe(7780);
 });
 
-test("secrets are found in headers, URLs, variables and arguments, and ordinary values are none", () => {
+test("secrets are found in headers, URLs, variables and arguments, and ordinary values are not", () => {
   const config = fromValue({
     mcpServers: {
       one: {
@@ -399,7 +399,7 @@ test("secrets are found in headers, URLs, variables and arguments, and ordinary 
   });
 });
 
-test("what is odd and not wrong is a warning", () => {
+test("what is odd but not wrong is a warning", () => {
   const config = fromValue({
     mcpServers: {
       a: { command: "npx -y server", colour: 1, headers: {} },

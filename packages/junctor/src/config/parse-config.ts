@@ -48,7 +48,7 @@ export function parseConfig(text: string, source: ConfigSource): GatewayConfig {
   return toConfig(parseJsonc(text, findings), findings);
 }
 
-/** Like {@link parseConfig}, of a config that was written as an object. */
+/** Like {@link parseConfig}, for a config that is an object. */
 export function parseConfigValue(value: unknown, source: ConfigSource): GatewayConfig {
   return toConfig(value, createFindings(source));
 }
@@ -87,7 +87,7 @@ function readGatewaySettings(section: ConfigObject): GatewaySettings {
   return readRows(gatewayRows, section);
 }
 
-/** The top level. What else stands there is the business of other programs, unless it is one of ours misspelt. */
+/** The top level. Other keys there belong to other programs, unless they are ours misspelt. */
 function readTop(given: ConfigValue): ConfigObject {
   const { findings } = given;
   const top = toObject(given);
@@ -152,7 +152,7 @@ function readServers(
     if (why !== undefined) disabled.push({ name, prefix, tools: rules, audit, reason: why });
     else if (launch !== undefined) servers.push({ name, launch, sandbox, ...settings, ...tools, prefix });
   }
-  // Disabled ones too: whether a config is right does not depend on the variables that are set.
+  // Disabled servers too: whether a config is right must not depend on the variables that are set.
   const prefixes = new Map([...servers, ...disabled].map(({ name, prefix }) => [name, prefix]));
   for (const [first, second] of findSamePrefixes(prefixes, separator)) {
     const advice = `write "junctor": { "servers": { ${JSON.stringify(second)}: { "prefix": "…" } } }`;
@@ -164,7 +164,7 @@ function readServers(
   return { servers, disabled };
 }
 
-/** Calls that the operator must agree to are answered by the admin API. */
+/** Warns of rules that ask the operator where there is no admin API to answer by. */
 function warnOfUnanswered(section: ConfigObject): void {
   const { value: rules } = section.get("rules");
   if (section.get("admin").value !== false || !Array.isArray(rules)) return;
@@ -194,24 +194,24 @@ function warnOfUnusedAudits(section: ConfigObject): void {
 function checkAccess(
   section: ConfigObject,
   {
-    profiles: all,
-    keys: known,
-    rules: given,
-    issuers: trusted,
+    profiles,
+    keys,
+    rules,
+    issuers,
     http,
   }: Pick<GatewaySettings, "profiles" | "keys" | "rules" | "issuers" | "http">,
   servers: readonly string[],
 ): void {
   const { findings } = section;
   const at = (list: string, name: string): string => joinPath(`junctor.${list}`, name);
-  if (trusted.length > 0 && http.publicUrl === undefined)
+  if (issuers.length > 0 && http.publicUrl === undefined)
     refuse(
       section.get("issuers"),
       'needs the URL that tokens are made for: write "http": { "publicUrl": "https://mcp.example.com/mcp" }',
     );
   // What the names of callers with a token or a certificate begin with.
-  const others = [...trusted.map(({ name }) => name), "cert"];
-  for (const { name } of known) {
+  const others = [...issuers.map(({ name }) => name), "cert"];
+  for (const { name } of keys) {
     const issuer = others.find((each) => name.startsWith(`${each}:`));
     if (issuer !== undefined)
       findings.issue(
@@ -219,16 +219,16 @@ function checkAccess(
         `could be the name of a caller with a token or a certificate (${issuer}:): choose another`,
       );
   }
-  for (const { name } of all)
+  for (const { name } of profiles)
     if (servers.includes(name))
       findings.issue(
         at("profiles", name),
         "is the name of a server too: choose another, as both would be served at one path",
       );
-  const names = new Set(all.map(({ name }) => name));
+  const names = new Set(profiles.map(({ name }) => name));
   const boundTo = [
-    ...known.map((key) => [at("keys", key.name), key] as const),
-    ...given.map((each, index) => [`junctor.rules[${index}]`, each] as const),
+    ...keys.map((key) => [at("keys", key.name), key] as const),
+    ...rules.map((rule, index) => [`junctor.rules[${index}]`, rule] as const),
   ];
   for (const [place, { profiles: of = [] }] of boundTo)
     for (const name of of)
@@ -257,7 +257,7 @@ export function isPrefix(text: string, separator: Separator): boolean {
 }
 
 /**
- * The prefix of a server that was given none: its name, or, when that cannot be one (`@scope/x`, `my server`), the
+ * The prefix of a server for which the config names none: its name, or, when that cannot be one (`@scope/x`, `my server`), the
  * nearest thing that can. It depends on nothing but the name, so it does not change when other servers come or go.
  */
 export function toPrefix(name: string, separator: Separator): string {

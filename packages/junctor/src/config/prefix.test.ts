@@ -40,7 +40,7 @@ test("every name has a prefix that can stand before every separator, always the 
   );
 });
 
-test("prefixes that look the same in a name are found, and false is none", () => {
+test("prefixes that look the same in a name are found, and false is not a prefix", () => {
   const prefixes = new Map<string, string | false>([
     ["one", "a.b"],
     ["two", "c"],

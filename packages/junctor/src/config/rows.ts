@@ -26,7 +26,7 @@ export interface JsonSchema {
   readonly [keyword: string]: unknown;
 }
 
-/** What is declared twice or more: an edit is used at once, or waits; the code that runs reads it, or the server starts again. */
+/** How edits are treated, for settings that have this in common. */
 export const atOnce = { consent: "free", effect: "live" } as const;
 export const asked = { consent: "asks", effect: "live" } as const;
 export const restarts = { consent: "asks", effect: "server" } as const;
@@ -56,7 +56,7 @@ export type Consent<T> = "free" | "asks" | { part(next: T, agreed: T): T }["part
  */
 export type Effect = "live" | "next" | "server" | "gateway";
 
-/** What is said of each setting of the config. Its type, parser, editor schema, documentation and the treatment of its edits come from here. */
+/** What each setting declares. Types, parser, editor schema, documentation and the treatment of edits come from here. */
 interface About {
   readonly effect: Effect;
   /** One sentence: a cell of docs/reference/config.md, and what an editor shows. */
@@ -65,13 +65,13 @@ interface About {
   readonly byDefault?: string;
   /** The version that brought it; the first when left out. */
   readonly since?: string;
-  /** It is said of one server, and not in `junctor.defaults`. */
+  /** It belongs to one server, and not into `junctor.defaults`. */
   readonly isOwn?: true;
   /** What to write instead of it. */
   readonly deprecated?: string;
 }
 
-/** One setting. `always`: the config as it is read has a value, be it undefined; `maybe`: it may have no such member. */
+/** One setting. `always`: the parsed config has the member, possibly undefined; `maybe`: it may lack it. */
 export interface Row<T, Presence extends "always" | "maybe" = "always" | "maybe"> extends About {
   readonly type: Type<T>;
   /** The value where the config says nothing. */
@@ -94,7 +94,7 @@ export type Of<R> = {
 };
 type ValueOf<R> = R extends Row<infer T> ? T : never;
 
-/** Declares a setting that is as `usual` where the config says nothing. */
+/** Declares a setting with a default. */
 export function row<T>(
   about: About & {
     readonly type: Type<T>;
@@ -109,11 +109,11 @@ export function row<T>(
     readonly consent: Consent<NoInfer<T>>;
   },
 ): Row<T, "always">;
-/** One that must be given. */
+/** Declares a setting that is required. */
 export function row<T>(
   about: About & { readonly type: Type<T>; readonly isRequired: true; readonly consent: Consent<NoInfer<T>> },
 ): Row<T, "always">;
-/** One that may be left out. */
+/** Declares a setting that may be left out. */
 export function row<T>(
   about: About & { readonly type: Type<T>; readonly consent: Consent<NoInfer<T> | undefined> },
 ): Row<T, "maybe">;
@@ -121,7 +121,7 @@ export function row(about: object): object {
   return about;
 }
 
-/** What `object` says; what it leaves out comes from `base`, or else is as usual. Rows without a usual value are left out. */
+/** Reads an object by its rows. What it leaves out comes from `base`, or else from `usual`; what neither has is left out. */
 export function readRows<R extends object>(rows: R, object: ConfigObject, base?: Of<R>): Of<R> {
   const read = Object.entries(rows as Rows).map(([key, { type, usual }]) => {
     const given = object.has(key) ? type.read(object.get(key)) : undefined;
@@ -132,7 +132,7 @@ export function readRows<R extends object>(rows: R, object: ConfigObject, base?:
   ) as Of<R>;
 }
 
-/** What rows give for an object that says nothing. */
+/** The values of rows for an empty object. */
 export function usualOf<R extends object>(rows: R): Of<R> {
   const settled = Object.entries(rows as Rows).filter(([, each]) => "usual" in each);
   return Object.fromEntries(settled.map(([key, { usual }]) => [key, usual])) as Of<R>;
@@ -190,7 +190,7 @@ export function secret(example: string): Type<string> {
 /** A path, resolved against the folder of the config. */
 export const path: Type<string> = { read: readPath, schema: filled };
 
-/** A text that fits a pattern; `problem` is said of any other. */
+/** A text that fits a pattern; `problem` is the message for any other. */
 export function fitting(example: string, pattern: RegExp, problem: string): Type<string> {
   // A schema has no flags.
   const schema =
@@ -226,14 +226,14 @@ export function allowed(example: string): Type<readonly string[]> {
 interface ObjectOptions<R, T> {
   /** What may stand there. */
   readonly example: string;
-  /** Two that mean the same. */
+  /** Two members that mean the same. */
   readonly rivals?: readonly [string, string];
-  /** Said when a member that is required is missing. */
+  /** The message when a required member is missing. */
   readonly missing?: string;
   readonly hints?: KeyHints;
-  /** Null counts as an object that says nothing. */
+  /** Null counts as an empty object. */
   readonly orEmpty?: true;
-  /** Looks at settings that are right alone and may be wrong together; what it gives counts. */
+  /** Checks settings that may contradict each other. Its result is the value. */
   readonly check?: (read: Of<R>, object: ConfigObject, isAllKnown: boolean) => T | undefined;
 }
 
@@ -251,7 +251,7 @@ export function object<R extends object, T = Of<R>>(
     if (rivals?.every((key) => found.has(key)))
       return refuse(given, `has both ${rivals.join(" and ")}: keep one of them`);
     const values = readRows(rows, found);
-    // One that is misspelt has been reported.
+    // A misspelt key has been reported.
     if (isAllKnown && missing !== undefined && needed.some((key) => !found.has(key)))
       return refuse(given, missing);
     if (needed.some((key) => !(key in values))) return undefined;
@@ -319,7 +319,7 @@ export function either<S, T>(
 export const isText = (value: unknown): boolean => typeof value === "string";
 export const isFlag = (value: unknown): boolean => typeof value === "boolean";
 
-/** The same in the text of the config, as another value here. */
+/** Reads a value by its type, and converts it. */
 export function converted<S, T>(
   type: Type<S>,
   convert: (value: S, given: ConfigValue) => T | undefined,

@@ -8,13 +8,13 @@ import type { ServerLaunch } from "./entry-rows.ts";
 import type { SandboxConfig } from "./server-rows.ts";
 import { cacheFolder, stateFolder } from "./user-files.ts";
 
-/** Where systems keep programs, libraries and settings; what of it does not exist is left out. */
+/** Where systems keep programs, libraries and settings; what does not exist is left out. */
 const system = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix"];
 
-/** Where the settings of names of hosts lead on some systems. */
+/** Where the settings for host names link to on some systems. */
 const forNetwork = ["/run/systemd/resolve", "/run/NetworkManager"];
 
-/** No namespace, capability or life after the gateway's. */
+/** Own namespaces, no capability, and no life beyond that of the gateway. */
 const apart = "--unshare-all --die-with-parent --cap-drop ALL".split(" ");
 
 /** Most that a server may write to its own empty folders. */
@@ -37,7 +37,7 @@ export function toTarget(
 function toSandboxed(server: ChildCommand, sandbox: SandboxConfig): ChildCommand {
   const { command, args = [], env = {}, cwd } = server;
   const program = findProgram(command, env["PATH"] ?? process.env["PATH"] ?? "");
-  // What lies in a folder that the server may write is seen there. By itself it could be a link that the server made.
+  // What lies in a writable folder is mounted with it. Mounted by itself, it could be a link that the server made.
   const own = [...(cwd === undefined ? [] : [cwd]), ...program].filter(
     (path) => !sandbox.write.some((folder) => isWithin(path, folder)),
   );
@@ -68,7 +68,7 @@ function baseFlags({ network, read, write }: SandboxConfig): readonly string[] {
     ...(network ? ["--share-net"] : []),
     ...(write.includes("/") ? ["--bind", "/", "/"] : read.includes("/") ? ["--ro-bind", "/", "/"] : []),
     ...[...system, ...(network ? forNetwork : [])].flatMap((path) => ["--ro-bind-try", path, path]),
-    // Root could change the system by /proc/sys.
+    // Root could change the system through /proc/sys.
     ..."--proc /proc --remount-ro /proc --dev /dev".split(" "),
     ...sized("/dev/shm"),
     ...(all.includes("/tmp") ? [] : sized("/tmp")),
@@ -84,7 +84,7 @@ function toBinds(read: readonly string[], write: readonly string[]): readonly st
   flagOf.delete("/");
   const paths = [...flagOf.keys()].toSorted((a, b) => a.length - b.length);
   const binds = paths.flatMap((path) => [flagOf.get(path) ?? "--ro-bind", path, path]);
-  // The secret of sessions, the sockets of gateways, remembered lists: no server gets them along with a folder above.
+  // The secret of sessions, the sockets of gateways, remembered lists: no server gets them with a folder that contains them.
   const hidden = [stateFolder(), cacheFolder()].filter(
     (folder) => existsSync(folder) && [...read, ...write].some((path) => isWithin(folder, path)),
   );
@@ -160,7 +160,7 @@ function probe(): Probe {
 const advice = "or remove its sandbox from the config, if it may run without one";
 const notLinux = `its sandbox needs Linux: run it there, ${advice}`;
 
-/** Makes a sandbox with nothing in it. Versions before 0.7 have no sizes. */
+/** Makes a sandbox with nothing in it. Versions before 0.7 do not know `--size`. */
 function tryBwrap(): Probe {
   const attempt = (sizes: string): ReturnType<typeof spawnSync> => {
     const flags = [...apart, ...`--ro-bind / / --proc /proc ${sizes}--tmpfs /tmp -- true`.split(" ")];
@@ -179,9 +179,9 @@ function tryBwrap(): Probe {
     };
   const second = attempt("");
   if (second.status === 0) return { problem: undefined, takesSizes: false };
-  const said = String(second.stderr).trim().split("\n", 1)[0] ?? "";
+  const reason = String(second.stderr).trim().split("\n", 1)[0] ?? "";
   return {
-    problem: `this system lets bwrap make no sandbox (${said}): allow it, ${advice}`,
+    problem: `this system lets bwrap make no sandbox (${reason}): allow it, ${advice}`,
     takesSizes: false,
   };
 }

@@ -46,7 +46,7 @@ import {
   warn,
 } from "./value-readers.ts";
 
-/** Every model API takes such a name. */
+/** Every model API accepts such a name. */
 const toolName: Type<string> = fitting(
   '"find"',
   /^[A-Za-z0-9_-]{1,64}$/,
@@ -110,7 +110,7 @@ const capRange = { min: 500, max: 10_000_000, example: 10_000 };
 const isObject = (value: unknown): boolean =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** One cap for all tools, or caps by glob. Below the least, a notice alone would be longer. */
+/** One cap for all tools, or caps by glob. Below the minimum, the notice alone would be longer. */
 export const caps: Type<number | { readonly [glob: string]: number }> = either(
   (value) => !isObject(value),
   number(capRange),
@@ -190,7 +190,7 @@ function warnOfConfig(given: ConfigValue, write: readonly string[]): void {
     warn(given, "lets the server write this config: name a folder beside it");
 }
 
-/** The server could replace a folder in one that it may write by a link to any other, which would be shown at its next start. */
+/** In a folder that it may write, the server could replace a folder by a link to any other, which its next start would mount. */
 function refuseNested(given: ConfigObject, paths: readonly string[], write: readonly string[]): void {
   for (const path of paths)
     if (write.some((folder) => isInside(path, folder)))
@@ -215,7 +215,7 @@ const ofGateway: ReadonlySet<string> = new Set([
   "io.modelcontextprotocol/server-card",
 ]);
 
-/** The words that methods of the protocol begin with. Methods of others begin with a domain, those of its extensions with another word. */
+/** The words that methods of the protocol begin with. Methods of others begin with a domain. */
 const ofProtocol: ReadonlySet<string | undefined> = new Set(
   [...methods.keys(), "sampling/", "elicitation/", "roots/", "notifications/"].map(
     (method) => method.split("/")[0],
@@ -226,6 +226,7 @@ const ofProtocol: ReadonlySet<string | undefined> = new Set(
 function isOpenable(method: string): boolean {
   return /^[a-z0-9.-]+\/./i.test(method) && !ofProtocol.has(method.split("/")[0]) && !official.test(method);
 }
+
 const coreTypes: readonly string[] = ["complete", "input_required", "task"];
 const maxIdLength = 256;
 
@@ -356,7 +357,7 @@ export const recordRows = {
   }),
 };
 
-/** What `junctor.servers.NAME` says of a server. */
+/** The settings of `junctor.servers.NAME`. */
 export const serverRows = {
   start: row({
     type: choice("eager", "lazy"),
@@ -572,7 +573,7 @@ const ofOneServer: KeyHints = Object.fromEntries(
     .map((key) => [key, `it is said of one server: write "servers": { "NAME": { "${key}": … } }`]),
 );
 
-/** What to say of a server's setting that stands among those of the gateway. */
+/** Hints for settings of servers that stand among those of the gateway. */
 export const serverHints: KeyHints = Object.fromEntries(
   settingKeys.map((key) => [key, `it is said of servers: ${adviseOn(key)}`]),
 );
@@ -591,7 +592,7 @@ export function checkServerNames(servers: ConfigObject, names: readonly string[]
   }
 }
 
-/** What `junctor.defaults` says of every server that does not say otherwise. */
+/** The settings of `junctor.defaults`, for every server that has no own. */
 export function readDefaults(given: ConfigValue): ServerSettings {
   const found = readObjectOrEmpty(given, '"defaults": { "startTimeoutMs": 120000 }');
   refuseUnknownKeys(found, defaultKeys, ofOneServer);
@@ -606,11 +607,11 @@ export function readServerSettings(given: ConfigValue, defaults: ServerSettings)
   refuseUnknownKeys(found, settingKeys);
   const own = readRows(serverRows, found, defaults);
   checkTogether(found, own);
-  // A default that is for lazy servers says nothing of an eager one.
+  // A default for lazy servers does not apply to an eager one.
   return own.start === "eager" ? { ...own, idleStopMs: undefined } : own;
 }
 
-/** Reports settings that are right alone and wrong together. Only settings of the server itself are reported: defaults are for others too. */
+/** Reports settings that contradict each other. Only settings of the server itself are reported: defaults are for others too. */
 function checkTogether(given: ConfigObject, own: ServerSettings): void {
   const { start, sharing, instances, credentials } = own;
   if (credentials === "perCaller" && own.oauth?.grant === "client_credentials")

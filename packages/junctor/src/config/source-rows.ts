@@ -317,7 +317,7 @@ function readInput(given: ConfigValue): JsonSchema | undefined {
   return given.value as JsonSchema;
 }
 
-/** Programs that take a word of theirs for a program. */
+/** Programs that run one of their arguments as code. */
 const interpreters =
   /(?:^|[\\/])(?:(?:ba|da|z|k|a|fi|tc|c)?sh|cmd|powershell|pwsh|node|bun|deno|python[\d.]*|perl|ruby|php|lua)(?:\.exe)?$/i;
 const codeFlags = /^(?:-[a-z]*[ceEr]|--eval|--execute|-command|\/[ck])$/i;

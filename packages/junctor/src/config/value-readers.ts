@@ -20,7 +20,7 @@ export interface ConfigObject {
   get(key: string): ConfigValue;
 }
 
-/** The value as an object. Anything else is not an object here, arrays included. */
+/** The value as an object; undefined for anything else, arrays included. */
 export function toObject({ value, path, findings }: ConfigValue): ConfigObject | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   const fields = value as JsonObject;
@@ -43,17 +43,17 @@ export function joinPath(path: string, key: string | number): string {
   return path === "" ? key : `${path}.${key}`;
 }
 
-/** Reports a mistake. Gives undefined, as readers do for a wrong value. */
+/** Reports a mistake. Returns undefined, as readers do for a wrong value. */
 export function refuse({ path, findings }: Omit<ConfigValue, "value">, message: string): undefined {
   findings.issue(path, message);
 }
 
-/** Reports a setting that is odd and not wrong. */
+/** Reports a setting that is odd but not wrong. */
 export function warn({ path, findings }: Omit<ConfigValue, "value">, message: string): void {
   findings.warn(path, message);
 }
 
-// Each reader gives undefined for a value that is absent or null, and for a wrong value, which it has reported. So a
+// Each reader returns undefined for a value that is absent or null, and for a wrong value, which it has reported. So a
 // mistake is one issue, and the rest of the config is still read.
 
 /** An object; `example` is one that may stand there. */
@@ -66,12 +66,12 @@ export function readObjectOrEmpty(given: ConfigValue, example: string): ConfigOb
   return readObject(given, example) ?? (toObject({ ...given, value: {} }) as ConfigObject);
 }
 
-/** What to say of a key that is often tried. */
+/** Hints for keys that are often tried. */
 export interface KeyHints {
   readonly [key: string]: string;
 }
 
-/** For objects of our own format: every unknown key is an issue. Gives whether all were known. */
+/** For objects of our own format: every unknown key is an issue. Returns whether all are known. */
 export function refuseUnknownKeys(
   object: ConfigObject,
   known: readonly string[],
@@ -141,7 +141,7 @@ export function readTexts(given: ConfigValue, example: string): readonly string[
   return readList(given, example, (item) => readText(item, example));
 }
 
-/** A list of globs of which a name must fit one. Written empty, it is read by some as nothing and by others as all. */
+/** A list of globs of which a name must fit one. An empty list is refused: some would read it as nothing, others as all. */
 export function readAllowed(given: ConfigValue, example: string): readonly string[] {
   if (Array.isArray(given.value) && given.value.length === 0)
     refuse(given, 'is empty: leave it out to allow all, or write "deny": ["*"] to allow nothing');
@@ -188,7 +188,7 @@ export function readChoice<Choice extends string>(
   return refuse(given, `must be one of ${list}${hint}`);
 }
 
-/** Names what a value is by its kind alone: the value itself may be a secret. */
+/** Describes a wrong value by its kind alone: the value itself may be a secret. */
 function refuseKind(given: ConfigValue, wanted: string, example: string): undefined {
   const { value } = given;
   if (value === undefined || value === null) return;

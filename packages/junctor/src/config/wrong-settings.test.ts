@@ -489,7 +489,7 @@ describe("a key", () => {
   });
 });
 
-test("every mistake is told with the line and column of its setting, or of what it is missing from", () => {
+test("every mistake is reported with the line and column of its setting, or of what it is missing from", () => {
   const text = `{
   "mcpServers": {
     "one": { "comand": "x" }, // a comment

@@ -3,7 +3,7 @@ import type { RawJson } from "@junctor/core/json";
 import type { Content, ToolResult } from "@junctor/core/mcp";
 import { estimateTokens, toCharacters } from "./estimate.ts";
 
-/** Keeps the part that is left out, and gives the id to read it by. */
+/** Keeps the part that is left out, and returns the id to read it by. */
 type Keep = (content: string | Buffer, mimeType?: string) => string;
 
 /** The most that an image or a recording costs a model, whatever its size. */
@@ -21,8 +21,8 @@ export const resultScheme = "junctor://result/";
 export function cutResult(result: RawJson, maxTokens: number, keep: Keep): ToolResult | undefined {
   // The text of a result is no longer than its JSON.
   if (estimateTokens(result.byteLength) <= maxTokens) return undefined;
-  const { content: given, structuredContent, ...rest } = result.value as Partial<ToolResult>;
-  const content = Array.isArray(given) ? given.filter(isBlock) : [];
+  const { content: blocks, structuredContent, ...rest } = result.value as Partial<ToolResult>;
+  const content = Array.isArray(blocks) ? blocks.filter(isBlock) : [];
   const texts = content.flatMap((block) => textOf(block) ?? []);
   const length = texts.reduce((sum, text) => sum + text.length, 0);
   const media = content.filter((block) => textOf(block) === undefined);

@@ -57,7 +57,7 @@ export class KeptResults {
     return this.#bytes;
   }
 
-  /** Keeps a result, and gives its id. */
+  /** Keeps a result, and returns its id. */
   keep(content: string | Buffer, owner: string, mimeType?: string): string {
     this.#sweep();
     const { maxBytes, maxBytesPerCaller: maxEach, ttlMs, clock } = this.#limits;
@@ -140,7 +140,7 @@ class ReadingTime {
   }
 
   /**
-   * Reads for an owner. Gives the milliseconds to wait, and reads nothing, where the owner's earlier readings are not paid for.
+   * Reads for an owner. Returns the milliseconds to wait, and reads nothing, where the owner's earlier readings are not paid for.
    * Throws an `ExhaustedError` for a reading that takes too long.
    */
   run<T extends object>(owner: string, read: () => T): T | number {

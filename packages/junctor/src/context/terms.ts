@@ -1,4 +1,4 @@
-/** Words that say nothing of what a tool does. */
+/** Words that say nothing about what a tool does. */
 const stopWords = new Set(
   (
     "a about after all also an and any are as at be because been before being but by can could did do does for from had has " +
@@ -138,8 +138,8 @@ function replaceEnding(word: string, rules: readonly EndingRule[]): string {
 }
 
 /**
- * Words that people use for the same thing where tools are about it: acts first, then things. Each is found for the others, at less
- * weight. A word may be in several groups; the words of one group are not words of another that shares one with it.
+ * Words that people use for the same thing: verbs first, then nouns. Each finds the others of its group, at less weight. A word may be in
+ * several groups, whose other words are not synonyms of each other.
  */
 const groups =
   "create make add new|create insert register define init initialize provision setup|create open raise file|" +
@@ -188,7 +188,7 @@ const groups =
   "relation relationship edge|bookmark favorite star|think thought reason|time clock date|now current today|" +
   "latest recent last newest|previous earlier last former|preference setting option|limit quota|region zone|size length";
 
-/** The same word, shortened or spelt in another way, and words that differ in nothing. */
+/** The same word, shortened or spelt in another way, and exact synonyms. */
 const spellings =
   "email mail|repository repo|database db|kubernetes k8s|application app|documentation doc|document doc|configuration config|" +
   "authentication auth|authorization auth|environment env|directory dir folder|organization organisation org|image picture photo|" +
@@ -210,13 +210,13 @@ type Synonyms = ReadonlyMap<string, number>;
 /** The synonyms of each term. Made for the first search: it takes milliseconds, and most processes never search. */
 let byTerm: ReadonlyMap<string, Synonyms> | undefined;
 
-/** Other terms that say the same, and how much each counts of what the term itself does. */
+/** Terms with the same meaning, and the weight of each: the term itself has 1. */
 function synonymsOf(term: string): Synonyms {
   byTerm ??= readTables();
-  return byTerm.get(term) ?? none;
+  return byTerm.get(term) ?? noSynonyms;
 }
 
-const none: Synonyms = new Map();
+const noSynonyms: Synonyms = new Map();
 
 function readTables(): ReadonlyMap<string, Synonyms> {
   const found = new Map<string, Map<string, number>>();

@@ -50,7 +50,7 @@ export class ToolIndex {
     const known = this.#lists.get(tools);
     if (known !== undefined) return known;
     const made = this.#last.then(() => inSlices(this.#make(tools, caller)));
-    // The next list is not kept waiting by one that failed.
+    // A list that fails does not hold up the next one.
     this.#last = made.catch(() => {});
     this.#lists.set(tools, made);
     made.catch(() => this.#lists.delete(tools));
@@ -114,7 +114,7 @@ export class ToolIndex {
       kept.delete(made);
       kept.add(made);
       const [oldest] = kept;
-      if (kept.size > maxEditions && oldest !== undefined) kept.delete(oldest);
+      if (kept.size > maxVersions && oldest !== undefined) kept.delete(oldest);
       this.#postings.set(server, kept);
     }
     for (const server of this.#postings.keys())
@@ -122,15 +122,15 @@ export class ToolIndex {
   }
 }
 
-/** Editions of one server's postings that are kept beside those in use. */
-const maxEditions = 4;
+/** Most versions of one server's postings that are kept. */
+const maxVersions = 4;
 const maxServers = 1024;
 
 function isSame(one: readonly Document[], other: readonly Document[]): boolean {
   return one.length === other.length && one.every((each, index) => each === other[index]);
 }
 
-/** Saturation: how soon it stops to matter that a tool says a term again. */
+/** Saturation: how soon it no longer matters that a tool repeats a term. */
 const k1 = 1.2;
 /** Weights of terms in tools that are remembered: the same terms are asked for again and again. */
 const maxKnown = 200_000;
@@ -144,7 +144,7 @@ interface Ranking {
   best(query: string, most: number, server?: number): readonly string[];
 }
 
-/** Makes the ranking of several servers' tools (BM25F). Terms that say the same count as one term. */
+/** Makes the ranking of several servers' tools (BM25F). Synonyms count as one term. */
 function* makeRanking(servers: readonly Postings[]): SlicedWork<Ranking> {
   const starts: number[] = [0];
   for (const { documents } of servers) starts.push((starts.at(-1) ?? 0) + documents.length);
@@ -289,7 +289,7 @@ class Top {
     this.#hits = this.#hits
       .toSorted((a, b) => b.score - a.score || (a.name < b.name ? -1 : 1))
       .slice(0, this.#most);
-    // One with the same score as the last may come first by name.
+    // A name with the same score as the last one may come before it.
     if (this.#hits.length === this.#most) this.least = (this.#hits.at(-1)?.score ?? 0) * (1 - 1e-12);
   }
 }
@@ -341,7 +341,7 @@ function* indexNames(servers: readonly (readonly Document[])[]): SlicedWork<Find
 
 interface NamedPart {
   readonly text: string;
-  /** Whether it is meant as a name: all of the query, in quotes, or written as no word is. */
+  /** Whether it is meant as a name: all of the query, in quotes, or spelt unlike a word. */
   readonly isName: boolean;
 }
 
@@ -509,12 +509,12 @@ function collectParameters(schema: unknown, into: ParameterTexts, depth = 0): vo
   collectParameters(items, into, depth + 1);
 }
 
-/** Work that can be left off and taken up again. It yields how much was done since the last time, about one unit a character or a term. */
+/** Work that can be paused. It yields how much was done since the last time: about one unit for each character or term. */
 export type SlicedWork<T> = Generator<number, T>;
 
 /** Units of work after which others get their turn: about 1 ms of a usual processor. */
 const maxUnits = 10_000;
-/** CPU time of this process after which they get it too, on a processor that is slower. */
+/** The same in CPU time of this process, for slower processors. */
 const maxCpuMs = 4;
 
 /**

@@ -46,7 +46,7 @@ export const readResultName = "read_result";
 
 const usualLines = 200;
 const maxLines = 100_000;
-/** What one reading gives where results of this tool have no cap of their own. */
+/** What one reading returns where results of this tool have no cap of their own. */
 const usualTokens = 4000;
 
 const readResult: Tool = {
@@ -325,7 +325,7 @@ export function resultsName(profile: string | undefined): string {
   return `${resultScheme}${profile ?? ""}`;
 }
 
-/** The profile of such a name: undefined where it is of none, false for any other name. */
+/** The profile of such a name: undefined for a name without a profile, false for any other name. */
 export function profileOfResults(name: string): string | undefined | false {
   if (!name.startsWith(resultScheme)) return false;
   return name === resultScheme ? undefined : name.slice(resultScheme.length);

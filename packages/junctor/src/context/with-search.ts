@@ -55,7 +55,7 @@ const optionKeys: KeysOf<SearchOptions> = keys(
 
 const usualBudget = 10_000;
 
-/** Clients that show a model the names of tools and load definitions when it asks, by the names they say. */
+/** Clients that show a model the names of tools and load definitions when it asks, by the names they send. */
 const deferring = /^(?:claude-code|codex|visual studio code|openai)/i;
 
 /**
@@ -211,7 +211,7 @@ class SearchedTools {
       throw refused(`${name} is not known to only read. Call it by ${searchToolNames.call}.`);
   }
 
-  /** What a tool takes now; undefined where there is not one of that name. */
+  /** What a tool takes now; undefined where no tool has that name. */
   async #signature(name: string, context: CallContext): Promise<string | undefined> {
     const tool = (await this.#list(context)).get(name);
     return tool && `${name}(${parametersOf(tool, maxSignature)})`;
@@ -267,7 +267,7 @@ class SearchLists {
 
 const maxSearchLists = 1024;
 
-/** Claude Code defers tools by itself, and loads those at once that say so. */
+/** Claude Code defers tools by itself, and loads at once those with this mark. */
 function toPinned(tool: Tool): Tool {
   return withMembers(tool, { _meta: { ...tool._meta, "anthropic/alwaysLoad": true } });
 }
@@ -288,7 +288,7 @@ function createMeter(budget: number): (listing: Listing<Tool>) => boolean {
 
 /** Characters of a signature for a call whose arguments were refused. */
 const maxSignature = 2000;
-/** Servers tell models in many words that arguments do not fit, and most of them the code. */
+/** Servers report invalid arguments in many ways; most of them name the code. */
 const refusalText = /-32602|validation error|invalid arguments/i;
 const maxRefusal = 64 * 1024;
 
@@ -304,8 +304,8 @@ function isRefusal(outcome: Outcome): outcome is Outcome & { readonly kind: "com
 function withSignature(outcome: Outcome & { readonly kind: "complete" }, text: string | undefined): Outcome {
   if (text === undefined) return outcome;
   const { content, ...rest } = outcome.result.value as Partial<ToolResult>;
-  const given: readonly Content[] = Array.isArray(content) ? content : [];
-  const result: ToolResult = { ...rest, content: [...given, { type: "text", text }] };
+  const blocks: readonly Content[] = Array.isArray(content) ? content : [];
+  const result: ToolResult = { ...rest, content: [...blocks, { type: "text", text }] };
   return { ...outcome, result: RawJson.fromValue(result) };
 }
 
@@ -322,10 +322,10 @@ function unwrap(operation: Operation): Operation {
     throw error instanceof JsonError ? refused(error.message) : error;
   }
   const name = inner.at("name");
-  const given = inner.at("arguments") ?? empty;
+  const args = inner.at("arguments") ?? empty;
   if (name?.kind !== "string") throw refused('"name" must be the name of a tool');
-  if (given.kind !== "object") throw refused('"arguments" must be an object');
-  return { ...operation, name: name.value as string, arguments: given };
+  if (args.kind !== "object") throw refused('"arguments" must be an object');
+  return { ...operation, name: name.value as string, arguments: args };
 }
 
 /** A task of a tool that was called by another: callers name it by that other, so its ref says which tool it is. */
@@ -364,7 +364,7 @@ function watchTask(
   return inner.watch?.(found, context, tell) ?? (() => {});
 }
 
-/** A name does not say whose a tool is: a registry may have tools whose names look like those of a composition. */
+/** A name does not prove which server has a tool: a registry may have tools whose names look like those of a composition. */
 function ownerOrNone(tool: Tool): ReturnType<ServerOf> {
   return ownerOf(tool) ?? { server: "tools", ownName: tool.name };
 }
@@ -569,7 +569,7 @@ function signatureOf(tool: Tool): string {
   return `${tool.name}(${parametersOf(tool)})${about === "" ? "" : ` — ${clip(about, maxDescription)}`}`;
 }
 
-/** What a tool takes, all of it: for a call that was refused. */
+/** The parameters of a tool, cut where they are long. */
 function parametersOf(tool: Tool, most: number = maxParameters): string {
   const { properties, required } = tool.inputSchema;
   if (!isJsonObject(properties)) return "";

@@ -116,7 +116,7 @@ function decrypt(text: string, key: Buffer): { readonly id: string; readonly val
   }
 }
 
-/** How often it is tried again while another process holds a lock. */
+/** How often a lock is tried while another process holds it. */
 const pollMs = 40;
 
 /** A lock is touched every `signMs`; untouched for `staleMs` means that its process died. */

@@ -20,7 +20,7 @@ export interface Logins {
   readonly renewElsewhere?: ((renewal: Renewal) => Promise<void>) | undefined;
 }
 
-/** What a process needs to renew a credential. It is given on its standard input. */
+/** What a process needs to renew a credential. The process reads it from its standard input. */
 export interface Renewal {
   readonly server: string;
   readonly id: string;
@@ -114,7 +114,7 @@ export function renewByProcess(
       child.once("error", reject);
       child.once("close", () => resolve());
     });
-    child.stdin?.on("error", () => {}); // It ended before it read all, which its end tells.
+    child.stdin?.on("error", () => {}); // It ended before it read everything, which `ended` reports.
     child.stdin?.end(JSON.stringify(renewal));
     child.unref();
     await waitFor(ended, { ms: limitMs, clock });
@@ -150,5 +150,5 @@ export function recordCredential(
     bytesReceived: 0,
     durationMs: 0,
   } as const;
-  void Promise.resolve(sink(record)).catch(() => {}); // The records of calls tell that none can be written.
+  void Promise.resolve(sink(record)).catch(() => {}); // The records of calls report that no record can be written.
 }

@@ -35,7 +35,7 @@ interface DaemonOptions {
   readonly onClaimed: () => void;
 }
 
-/** What a daemon says of itself. */
+/** The state of a daemon. */
 export interface DaemonStatus {
   readonly pid: number;
   readonly build: string;
@@ -53,7 +53,7 @@ export interface DaemonStatus {
   }[];
 }
 
-/** The servers that a front would get, as the control request `servers` tells of them. */
+/** The servers that a front would get, as the control request `servers` reports them. */
 export interface OfferedServers {
   readonly pid: number;
   readonly build: string;
@@ -78,7 +78,7 @@ const drainMs = 30_000;
 const knockMs = 1000;
 /** How long the other side may take to read an answer to a control request, or why it is refused. */
 const lastWordsMs = 5000;
-/** Programs that have not proved themselves yet. */
+/** Most programs that have not proved themselves yet. */
 const maxStrangers = 64;
 
 /** Serves fronts until the daemon ends: it was idle for too long, another daemon replaced it, or it was asked to stop. */
@@ -195,8 +195,8 @@ class Daemon {
 
   /** Answers a request about the daemon itself. */
   async #control(front: GreetedFront): Promise<void> {
-    const { control: asked, server = "" } = front.introduction;
-    switch (asked) {
+    const { control: request, server = "" } = front.introduction;
+    switch (request) {
       case "status":
         return front.answer(await this.#status());
       case "servers":
@@ -205,7 +205,7 @@ class Daemon {
         return front.answer((await this.#options.gateways.restart(server)) satisfies RestartedServer);
       default:
         front.answer(this.#own);
-        if (asked === "stop") this.#end(`${junctor("stop")} asked for it`, "stop");
+        if (request === "stop") this.#end(`${junctor("stop")} asked for it`, "stop");
     }
   }
 
@@ -304,7 +304,7 @@ function callerOf({ config }: SharedGateway, { client = "client", id }: Introduc
 
 /**
  * A front whose client ended its input still reads the answers; one that was killed looks the same until something is written to
- * it. Blank lines mean nothing to either.
+ * it. Both ignore blank lines.
  */
 function knockAfterEnd(socket: Socket): () => void {
   let timer: NodeJS.Timeout | undefined;
@@ -340,8 +340,8 @@ const maxFronts = 512;
 
 /**
  * Takes the socket of a config. There is no lock that could be left behind: a daemon listens on a socket of its own, moves that
- * over the common name, and looks from time to time whether the name is still its own. Of several that start at once the last to
- * move its socket stays, and the others hear it. A socket that was removed is made again. On Windows the first listener has the pipe.
+ * over the common name, and checks from time to time whether the name is still its own. Of several that start at once the last to
+ * move its socket stays, and the others notice. A socket that was removed is made again. On Windows the first listener has the pipe.
  */
 async function claimSocket(options: {
   /** Where fronts look; called before each claim, because the folder may have been removed. */
@@ -373,9 +373,9 @@ async function claimSocket(options: {
   };
   const look = async (): Promise<boolean> => {
     if (process.platform === "win32") return true;
-    const there = lstatSync(place.socket, { throwIfNoEntry: false });
-    if (there === undefined && !isReleased) await claim().catch(() => {});
-    else if (there !== undefined && there.ino !== ours) return false;
+    const current = lstatSync(place.socket, { throwIfNoEntry: false });
+    if (current === undefined && !isReleased) await claim().catch(() => {});
+    else if (current !== undefined && current.ino !== ours) return false;
     return true;
   };
   const lookLater = (ms: number, settle?: () => void): void => {

@@ -58,7 +58,7 @@ export class DaemonGateways implements AsyncDisposable {
     return variablesOf(file, text());
   }
 
-  /** The gateways there are now. */
+  /** The gateways that are open now. */
   async all(): Promise<readonly SharedGateway[]> {
     const known = await Promise.allSettled(this.#known.values());
     return known.flatMap((each) => (each.status === "fulfilled" ? [each.value.shared] : []));
@@ -77,7 +77,7 @@ export class DaemonGateways implements AsyncDisposable {
     };
   }
 
-  /** The gateway for a front, which gives it back by the returned function. Rejects with a `ConfigError`. */
+  /** The gateway for a front, which calls `release` when it leaves. Rejects with a `ConfigError`. */
   async take(place: FrontPlace): Promise<{ readonly shared: SharedGateway; readonly release: () => void }> {
     const { file, text, open } = this.#options;
     const config = parseForFront(file, text(), place);

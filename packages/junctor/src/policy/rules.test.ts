@@ -186,7 +186,7 @@ describe("the section", () => {
     [[{ allow: ["a"], deny: ["b"] }], /^rules\[0\]: must have one of allow, deny, scope and ask: write /],
     [[{ allow: [] }], /^rules\[0\]\.allow: is empty: /],
     [[{ alow: ["a"] }], /^rules\[0\]\.alow: is not known here: did you mean allow\?/],
-    [[{ scope: "s" }], /^rules\[0\]: says not what the scope is for: /],
+    [[{ scope: "s" }], /^rules\[0\]: does not say what the scope is for: /],
     [[{ scope: "a b", tools: ["*"] }], /^rules\[0\]\.scope: is not a name of a scope: /],
     [
       [{ deny: ["a"], tools: ["b"] }],
