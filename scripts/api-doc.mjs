@@ -71,13 +71,14 @@ const packages = join(root, "packages");
 const folder = join(root, "docs/reference/api");
 const parsed = new Map();
 const names = collectNames();
-const silent = [...names.values()].flatMap(({ name, sentence, declarations }) => [
+const undocumented = [...names.values()].flatMap(({ name, sentence, declarations }) => [
   ...(sentence === "" ? [name] : []),
   ...(name.endsWith("Options")
-    ? declarations.flatMap(({ silent }) => silent.map((member) => `${name}.${member}`))
+    ? declarations.flatMap(({ undocumented: members }) => members.map((member) => `${name}.${member}`))
     : []),
 ]);
-if (silent.length > 0) fail(`these public names have no sentence of documentation: ${silent.join(", ")}`);
+if (undocumented.length > 0)
+  fail(`these public names have no sentence of documentation: ${undocumented.join(", ")}`);
 
 mkdirSync(folder, { recursive: true });
 for (const page of [corePage, ...new Set(entries.map((entry) => entry.page))]) {
@@ -120,7 +121,7 @@ function collectNames() {
   return new Map([...found].toSorted(([one], [other]) => (key(one) < key(other) ? -1 : 1)));
 }
 
-/** Public name → the file that declares it and the name it has there. What `export *` passes on of another package is left out. */
+/** Public name → the file that declares it and the name it has there. Names that `export *` takes from another package are left out. */
 function exportsOf(file) {
   const exports = [];
   for (const node of parse(file).body) {
@@ -174,7 +175,9 @@ function declarationsOf(file, name) {
         kind: declaration.type,
         code: text.slice(declaration.start, node.end),
         comment: commentOf(node),
-        silent: members.filter((member) => commentOf(member) === "").map(({ key }) => key?.name ?? "()"),
+        undocumented: members
+          .filter((member) => commentOf(member) === "")
+          .map(({ key }) => key?.name ?? "()"),
       },
     ];
   });
@@ -273,7 +276,7 @@ async function describe({ name, page, from, declarations, comments }) {
   return lines;
 }
 
-/** The types of a function's options that are not public: a reader meets them nowhere else. */
+/** The types of a function's options that are not public, so no page describes them elsewhere. */
 function partsOf({ file, code }) {
   const parameters = code.slice(0, code.lastIndexOf("):"));
   return [...new Set(parameters.match(/\b[A-Z]\w*(?:Options|Spec|Params)\b/g))].flatMap((name) =>
@@ -281,12 +284,12 @@ function partsOf({ file, code }) {
   );
 }
 
-/** The declarations as a reader wants them: nothing private, in the project's format. */
+/** The declarations as a reader needs them: nothing private, in the project's format. */
 async function formatCode(code) {
   const open = code
     .replaceAll(/^\s*#private;\n/gm, "")
     .replaceAll(/(?:\/\*\*(?:(?!\*\/)[^])*\*\/\s*)?(?:private|protected) [^\n]*;\n/g, "")
-    // What makes `instanceof` hold across copies of a package is nobody's business.
+    // `BrandedError` makes `instanceof` hold across copies of a package: a detail of ours.
     .replaceAll("extends BrandedError", "extends Error")
     .replaceAll(/\{@link (\w+)\}/g, "`$1`")
     .replaceAll(/^export /gm, "");

@@ -43,7 +43,8 @@ await bundle("client", {
 });
 
 /**
- * The server for runtimes without Node, core and all else in one file: it imports nothing. What Node has comes from packages/server/src/edge.
+ * The server for runtimes without Node: one file with core and all other dependencies, which imports nothing. packages/server/src/edge
+ * stands in for what Node provides.
  */
 async function bundleEdge() {
   const edge = (file) => join(sourceOf("server"), "edge", file);
@@ -61,7 +62,7 @@ async function bundleEdge() {
     platform: "neutral",
     tsconfig: join(root, "tsconfig.build.json"),
     resolve: { mainFields: ["module", "main"] },
-    // What imports them is not used, and left out.
+    // Only code that is left out as unused imports them.
     external: (id) => id.startsWith("node:") && !inPlaceOf.has(id),
     transform: {
       target: "es2022",
@@ -81,16 +82,16 @@ async function bundleEdge() {
           }
         },
         async resolveId(id, importer, options) {
-          const ofCore = /^@junctor\/core\/([\w-]+)$/.exec(id)?.[1];
-          const found = ofCore === undefined ? undefined : join(sourceOf("core"), ofCore, "index.ts");
-          const path = found ?? (id.startsWith(".") ? join(importer, "..", id) : id);
-          const other = inPlaceOf.get(path);
-          if (other !== undefined) {
-            unused.delete(other);
-            return edge(other);
+          const room = /^@junctor\/core\/([\w-]+)$/.exec(id)?.[1];
+          const door = room === undefined ? undefined : join(sourceOf("core"), room, "index.ts");
+          const path = door ?? (id.startsWith(".") ? join(importer, "..", id) : id);
+          const replacement = inPlaceOf.get(path);
+          if (replacement !== undefined) {
+            unused.delete(replacement);
+            return edge(replacement);
           }
           if (options.kind === "dynamic-import") return edge("absent.ts");
-          if (found !== undefined) return this.resolve(found, importer, options);
+          if (door !== undefined) return this.resolve(door, importer, options);
           return undefined;
         },
       },
@@ -117,7 +118,7 @@ function isOfHttp(id) {
   return id.startsWith(join(sourceOf("server"), "http", sep));
 }
 
-/** The files of HTTP that the entry of the server imports: they are in its file. */
+/** The small files of HTTP that the entry of the server imports; they are bundled with it. */
 function isSmallOfHttp(id) {
   return isOfHttp(id) && /[/\\](authenticate|event-store|listen-http)\.ts$/.test(id);
 }
@@ -131,23 +132,23 @@ const ofFront = ["cli/running/attach.ts", "cli/terminal/commands.ts", "cli/versi
 );
 const isOfFront = (id) =>
   ["attach", "invocation"].some((room) => id.startsWith(join(source, room, sep))) || ofFront.includes(id);
-/** What `using` becomes, which older versions of Node do not know. */
+/** The helper that `using` is compiled to, because Node 20 does not know `using`. */
 const isHelper = (id) => id.startsWith("\0");
 await bundle("junctor", {
   entries,
-  // All one folder deep, as the entries are: the paths that the program makes from its own count on it.
+  // All one folder deep, as the entries are: the program builds paths relative to its own file.
   chunkFileNames: ({ isDynamicEntry, moduleIds }) =>
     isDynamicEntry && moduleIds.some(isOfCli) ? "cli/[name].js" : "chunks/[name].js",
   groups: [
     // What `junctor attach` needs, and nothing else: a client waits for it.
     { name: "front", test: isOfFront, priority: 3 },
     { name: "gateway", test: (id) => !isEntry(id) && !isOfCli(id) && !isOfFront(id), tags: ["$initial"] },
-    // Without the program itself: a command that imported it would wait for what waits for the command.
+    // Without the entry of the program: it awaits the command, so a command that imported it would wait forever.
     { name: "commands", test: (id) => !isEntry(id) && (isOfCli(id) || isHelper(id)), minShareCount: 2 },
   ],
 });
 
-/** Throws if a door of core has a name that core's one file does not have. */
+/** Throws if a door of core exports a name that the one file of core does not. */
 function assertNamesOfDoors() {
   for (const room of doorsOfCore) {
     const code = readFileSync(join(out, "core", room, "index.js"), "utf8");
@@ -170,7 +171,7 @@ async function bundle(name, { entries, groups, chunkFileNames = "chunks/[name].j
   );
   await build({
     cwd: root,
-    // What `includeDependenciesRecursively: false` wants. No entry gets a name more.
+    // Needed for `includeDependenciesRecursively: false`; no entry exports further names because of it.
     preserveEntrySignatures: "allow-extension",
     input: Object.fromEntries(entries.map((file) => [file.replace(".ts", ""), join(sourceOf(name), file)])),
     platform: "node",
@@ -191,7 +192,7 @@ async function bundle(name, { entries, groups, chunkFileNames = "chunks/[name].j
       comments: false,
       // Names stay readable in stacks; local variables need not.
       minify: { compress: { keepNames: { function: true, class: true } }, mangle: { toplevel: false } },
-      // One file for all doors of core, whose names it has too: each door would be one more file to load.
+      // The one file of core exports the names of all doors: each door would be one more file to load.
       paths: (id) => (id.startsWith("@junctor/core/") ? "@junctor/core/bundle" : id),
       entryFileNames: "[name].js",
       chunkFileNames,

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 
 const executable = "/usr/bin/chromium";
 
-/** Installs Chromium where there is none; false, and says so, where that cannot be done. */
+/** Installs Chromium if it is missing. Returns false, and prints what to do, if that is not possible. */
 export function installChromium() {
   if (existsSync(executable)) return true;
   const run = (...args) => spawnSync("apt-get", args, { stdio: "inherit" }).status === 0;

@@ -1,5 +1,5 @@
-// `npm run docs`: writes what is generated of docs/, builds docs/ into a static site in site/dist, and serves it on
-// http://127.0.0.1:4173. `-- --build` only builds; it fails where VitePress warns of anything.
+// `npm run docs`: writes the generated pages of docs/, builds docs/ into a static site in site/dist, and serves it on
+// http://127.0.0.1:4173. `-- --build` only builds; it fails if VitePress warns of anything.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -62,7 +62,7 @@ function copyPages() {
     mkdirSync(dirname(join(pages, file)), { recursive: true });
     copyFileSync(join(root, "docs", file), join(pages, file));
   }
-  // The README names it from the root of the repository.
+  // The README refers to it from the root of the repository.
   mkdirSync(join(pages, "docs"));
   copyFileSync(join(root, "docs/junctor.svg"), join(pages, "docs/junctor.svg"));
   mkdirSync(join(pages, "public"));

@@ -1,4 +1,5 @@
-// `npm run ideas`: how many ideas a reader of the packages has to hold, and what a user installs and loads. It prints, and judges nothing.
+// `npm run ideas`: how many ideas a reader of the packages has to hold, and what a user installs and loads. It prints each figure beside
+// its goal, and never fails.
 
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -88,8 +89,8 @@ if (process.argv.includes("--long")) {
 }
 
 /**
- * What Node loads for a server on stdio, the CPU of an import, and that as a part of what Node itself takes to start, which is the same on every
- * machine. Both are measured in turns, and the best of fifteen counts: whatever else the machine does can only add to it.
+ * What Node loads for a server on stdio, the CPU of an import, and its ratio to what Node itself takes to start: the ratio hardly depends on the
+ * machine. Both are measured in turns, and the best of fifteen counts: other work of the machine can only add to it.
  */
 function importCost() {
   const hook = `import { writeSync } from "node:fs";
@@ -145,10 +146,10 @@ function lineFinder(code) {
   };
 }
 
-function visit(value, see) {
-  if (Array.isArray(value)) for (const item of value) visit(item, see);
+function visit(value, onNode) {
+  if (Array.isArray(value)) for (const item of value) visit(item, onNode);
   else if (typeof value === "object" && value !== null) {
-    if (typeof value.type === "string") see(value);
-    for (const child of Object.values(value)) visit(child, see);
+    if (typeof value.type === "string") onNode(value);
+    for (const child of Object.values(value)) visit(child, onNode);
   }
 }

@@ -1,4 +1,4 @@
-// Loads a TypeScript module of the tests into a script, with all that it imports.
+// Loads a TypeScript module into a script, with all that it imports.
 
 import { join } from "node:path";
 import { root } from "./setup.mjs";

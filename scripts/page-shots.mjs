@@ -1,5 +1,5 @@
 // `node scripts/page-shots.mjs`: takes pictures of the admin page, light, dark and on a phone, into docs/page. Installs Chromium on
-// Debian where there is none.
+// Debian if it is missing.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";

@@ -147,7 +147,7 @@ const cliHead = `<!-- Made by scripts/reference.mjs from packages/junctor/src/cl
 
 # Commands
 
-On this page write \`${invocation}\` for \`junctor\` where \`junctor\` is not in the PATH. \`junctor COMMAND --help\` prints what stands here of a
+On this page write \`${invocation}\` for \`junctor\` where \`junctor\` is not in the PATH. \`junctor COMMAND --help\` prints the part of this page about a
 command, and \`junctor call TOOL --help\` what a tool takes. \`junctor completion\` prints what completes commands, flags, servers and tools in a shell.
 
 The exit code is 0 when the command did its work, 1 when it did and the result is a failure, 2 for a command line or a config that cannot be

@@ -1,5 +1,5 @@
 // Writes the reference pages that are derived from tables in the source: node scripts/reference.mjs
-// A test fails where a page is not what this writes.
+// A test fails if a page differs from what this writes.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

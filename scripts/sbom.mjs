@@ -10,7 +10,8 @@ const read = (file) => JSON.parse(readFileSync(join(root, file), "utf8"));
 const { name, version, license } = read("packages/junctor/package.json");
 const { packages } = read("package-lock.json");
 
-const toPurl = (package_, of) => `pkg:npm/${package_.replace("@", "%40")}@${of}`;
+const toPurl = (packageName, packageVersion) =>
+  `pkg:npm/${packageName.replace("@", "%40")}@${packageVersion}`;
 const nameOf = (path) => path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
 
 // Our own packages are links in the lock file, and all of them are what the bill is for. Some of what core needs is bundled into it:
@@ -21,25 +22,26 @@ const isOurs = (path) =>
   nameOf(path).startsWith("@junctor/") ||
   nameOf(path) === name;
 const bundled = new Set(["ajv", "ajv-formats"]);
-for (const each of bundled) {
-  for (const needed of Object.keys(packages[`node_modules/${each}`].dependencies ?? {})) bundled.add(needed);
+for (const dependency of bundled) {
+  for (const needed of Object.keys(packages[`node_modules/${dependency}`].dependencies ?? {}))
+    bundled.add(needed);
 }
 const shipped = Object.entries(packages).filter(
   ([path, { dev, devOptional }]) =>
     !isOurs(path) && ((dev !== true && devOptional !== true) || bundled.has(nameOf(path))),
 );
-const components = shipped.map(([path, { version: of, license: terms, integrity }]) => ({
+const components = shipped.map(([path, { version: packageVersion, license: terms, integrity }]) => ({
   type: "library",
-  "bom-ref": toPurl(nameOf(path), of),
+  "bom-ref": toPurl(nameOf(path), packageVersion),
   name: nameOf(path),
-  version: of,
+  version: packageVersion,
   scope: "required",
-  purl: toPurl(nameOf(path), of),
+  purl: toPurl(nameOf(path), packageVersion),
   ...(terms === undefined ? {} : { licenses: [{ expression: terms }] }),
   ...(integrity === undefined ? {} : { hashes: [toHash(integrity)] }),
 }));
 
-/** Packages that a package of the lock file needs, as their references. */
+/** The references of the packages that a package of the lock file needs. */
 const referencesOf = ({ dependencies = {} }) =>
   Object.keys(dependencies).flatMap((needed) =>
     components.filter((component) => component.name === needed).map((component) => component["bom-ref"]),
@@ -69,7 +71,10 @@ const bom = {
         .flatMap((each) => referencesOf(packages[`packages/${each}`]))
         .concat(referencesOf({ dependencies: { ajv: "", "ajv-formats": "" } })),
     },
-    ...shipped.map(([path, of]) => ({ ref: toPurl(nameOf(path), of.version), dependsOn: referencesOf(of) })),
+    ...shipped.map(([path, entry]) => ({
+      ref: toPurl(nameOf(path), entry.version),
+      dependsOn: referencesOf(entry),
+    })),
   ],
 };
 
@@ -78,7 +83,7 @@ const [, , file] = process.argv;
 if (file === undefined) process.stdout.write(text);
 else writeFileSync(file, text);
 
-/** `sha512-BASE64` as CycloneDX has it. */
+/** `sha512-BASE64` in the form of CycloneDX. */
 function toHash(integrity) {
   const [algorithm, digest] = integrity.split("-");
   return { alg: algorithm.replace("sha", "SHA-"), content: Buffer.from(digest, "base64").toString("hex") };

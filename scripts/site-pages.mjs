@@ -4,10 +4,10 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./setup.mjs";
 
-/** The page with all others. */
+/** The page that links all others. */
 export const index = "docs/README.md";
 
-/** The folder whose files can be had from the site as they are. Links to other files of the repository become plain text there. */
+/** The folder whose files the site serves unchanged. Links to other files of the repository become plain text there. */
 export const served = "docs/monitoring";
 
 /** Path in the repository → path on the site. An example is a page with its program. */

@@ -1,5 +1,5 @@
-// How the names of our packages lead to their source, for what runs TypeScript: tests, and scripts that load it. So they need no build,
-// and share one copy of each module. Not by the condition `@junctor/source`, which Vite would pass on to every program they start.
+// Maps the names of our packages to their source, for tests and for scripts that load TypeScript: they need no build, and share one copy
+// of each module. The condition `@junctor/source` would do the same, but Vite would pass it on to every program they start.
 
 import { fileURLToPath } from "node:url";
 

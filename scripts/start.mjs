@@ -14,7 +14,7 @@ try {
   reportSetupError(error);
   process.exit(1);
 }
-// npm was ended meanwhile, and its shell with it. From here on the command sees to that itself.
+// npm and its shell ended during set-up. From here on the command itself ends with its parent.
 if (process.ppid !== parent) process.exit(143);
 process.argv = [process.execPath, main, "serve", ...process.argv.slice(2)];
 await import(pathToFileURL(main).href);

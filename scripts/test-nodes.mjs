@@ -11,7 +11,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { root } from "./setup.mjs";
 
-/** Exact versions, so that a failure is found again. */
+/** Exact versions, so that a failure can be reproduced. */
 const versions = { 20: "20.20.2", 22: "22.23.3", 24: "24.21.0" };
 
 /** The packages that hold one program; for other platforms these versions are not on npm. */
@@ -23,10 +23,10 @@ const packages = {
 
 const quickTests = ["packages/", "test/stdio", "test/channels", "test/http/"];
 
-const given = process.argv.slice(2);
-const isQuick = given.includes("--quick");
-const majors = given.filter((argument) => argument in versions);
-const paths = given.filter((argument) => argument !== "--quick" && !(argument in versions));
+const words = process.argv.slice(2);
+const isQuick = words.includes("--quick");
+const majors = words.filter((argument) => argument in versions);
+const paths = words.filter((argument) => argument !== "--quick" && !(argument in versions));
 const chosen = [...(isQuick ? quickTests : []), ...paths];
 
 let failed = 0;
@@ -38,7 +38,7 @@ for (const major of majors.length === 0 ? Object.keys(versions) : majors) {
 }
 process.exitCode = failed === 0 ? 0 : 1;
 
-/** The program of a major version; undefined where it cannot be had. */
+/** The program of a major version; undefined if npm has none for this platform. */
 function findNode(major) {
   if (process.versions.node.split(".")[0] === major)
     return { version: process.versions.node, path: process.execPath };

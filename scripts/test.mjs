@@ -101,8 +101,8 @@ async function runVitest(projects, files, resultFile) {
 
 /**
  * Runs the files with failures once more, with nothing beside them. A test that passes then depends on the load of the machine:
- * it counts as passed, and is named so that somebody mends it. Returns the files it concerns. No test may have a bound by the clock, but the product
- * has: a server has 30 s to start, a question 5 s to be told apart. On a machine that is starved by others these pass, and a call that a test
+ * it counts as passed, and its file is named so that somebody mends it. Returns these files. No test may have a bound by the clock, but the product
+ * has: a server has 30 s to start, a held question 5 s to find its call. On a starved machine such a time runs out, and a call that a test
  * counts on is refused.
  */
 async function repeatAlone(projects, run, resultFile) {

@@ -51,7 +51,7 @@ describe("a server on standard streams", () => {
     expect(textOf(await child.take())).toBe("é日😀");
   });
 
-  test("tells the model of a tool that failed nothing it should not know, and the operator everything", async () => {
+  test("discloses no detail of a tool's failure to the model, and all of it to the operator", async () => {
     await using child = noisy();
     const answer = await child.request(call(1, "crash"));
     expect(answer).toMatchObject({ result: { isError: true } });

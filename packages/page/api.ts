@@ -37,11 +37,11 @@ export interface StreamOptions {
 
 const keyItem = "junctor-key";
 
-/** The key from the address, which is then taken out of the address bar, or the one of this tab. */
+/** The key in the address, which is then removed from the address bar, or else the one that this tab keeps. */
 export function takeKey(): string | undefined {
-  const given = /^#key=(.+)$/.exec(location.hash)?.[1];
-  if (given === undefined) return sessionStorage.getItem(keyItem) ?? undefined;
-  const key = decode(given);
+  const inAddress = /^#key=(.+)$/.exec(location.hash)?.[1];
+  if (inAddress === undefined) return sessionStorage.getItem(keyItem) ?? undefined;
+  const key = decode(inAddress);
   sessionStorage.setItem(keyItem, key);
   location.replace("#/");
   return key;
@@ -56,38 +56,38 @@ export function createApi(key: string): Api {
     const headers = new Headers(init.headers);
     headers.set("authorization", `Bearer ${key}`);
     if (init.body !== undefined) headers.set("content-type", "application/json");
-    const answer = await fetch(path, { ...init, method, headers }).catch((error: unknown) => {
+    const response = await fetch(path, { ...init, method, headers }).catch((error: unknown) => {
       if (init.signal?.aborted === true) throw error;
       throw new ApiError(0, "unreachable", "The gateway does not answer.");
     });
-    if (!answer.ok) throw await toError(answer);
-    return answer;
+    if (!response.ok) throw await toError(response);
+    return response;
   };
   return {
     get: async <T>(path: string, signal?: AbortSignal) => {
-      const answer = await request("GET", path, signal === undefined ? {} : { signal });
-      return (await answer.json()) as T;
+      const response = await request("GET", path, signal === undefined ? {} : { signal });
+      return (await response.json()) as T;
     },
     send: async <T>(method: string, path: string, body: object = {}) => {
-      const answer = await request(method, path, { body: JSON.stringify(body) });
-      const text = await answer.text();
+      const response = await request(method, path, { body: JSON.stringify(body) });
+      const text = await response.text();
       return (text === "" ? {} : JSON.parse(text)) as T;
     },
     stream: async (path, onEvent, { signal, body }) => {
       const init = body === undefined ? { signal } : { signal, body: JSON.stringify(body) };
-      const answer = await request(body === undefined ? "GET" : "POST", path, init);
-      if (answer.body !== null) await readEvents(answer.body, onEvent);
+      const response = await request(body === undefined ? "GET" : "POST", path, init);
+      if (response.body !== null) await readEvents(response.body, onEvent);
     },
   };
 }
 
-async function toError(answer: Response): Promise<ApiError> {
-  const text = await answer.text();
+async function toError(response: Response): Promise<ApiError> {
+  const text = await response.text();
   try {
     const { error } = JSON.parse(text) as { error: { code: string; message: string } };
-    return new ApiError(answer.status, error.code, error.message);
+    return new ApiError(response.status, error.code, error.message);
   } catch {
-    return new ApiError(answer.status, "unknown", `The gateway answered ${answer.status}.`);
+    return new ApiError(response.status, "unknown", `The gateway answered ${response.status}.`);
   }
 }
 

@@ -32,7 +32,7 @@ import { describeAge, describeCount, describeNumber, describeShort } from "./wor
 
 interface CallerRow {
   readonly name: string;
-  /** Whether it is known by a key, a token or a certificate; otherwise it is the name that a client gives itself. */
+  /** Whether a key, a token or a certificate proves the name; otherwise a client gave it to itself. */
   readonly isNamed: boolean;
   readonly tools: number | undefined;
   readonly sessions: number;
@@ -46,10 +46,10 @@ export function Callers({ store, route }: { readonly store: Store; readonly rout
   const { query, rest: openName } = route;
   const range = query.get("range") ?? "1h";
   const words = (query.get("q") ?? "").toLowerCase();
-  const [acts, setActs] = useState(0);
+  const [actionCount, setActionCount] = useState(0);
   const ticks = useTicks(10_000);
   const now = useNow(5000);
-  const callers = useLoaded<CallerList>(store.api, "/api/callers", `${acts} ${ticks}`);
+  const callers = useLoaded<CallerList>(store.api, "/api/callers", `${actionCount} ${ticks}`);
   const usage = useLoaded<Usage>(store.api, `/api/usage?by=caller&sinceMs=${toRangeMs(range)}`, ticks);
   const sessions = useLoaded<Sessions>(store.api, "/api/sessions", ticks);
   const rows = toRows(callers, usage, sessions).filter(({ name }) => name.toLowerCase().includes(words));
@@ -96,7 +96,7 @@ export function Callers({ store, route }: { readonly store: Store; readonly rout
             row={open}
             range={range}
             onClose={() => show(undefined)}
-            onDone={() => setActs((count) => count + 1)}
+            onDone={() => setActionCount((count) => count + 1)}
           />
         )}
       </div>

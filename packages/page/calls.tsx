@@ -42,7 +42,7 @@ interface ViewProps {
 
 const pageSize = 100;
 
-/** What happened, why it failed, and whether it can be done again. */
+/** The calls, why they failed, and whether they can be made again. */
 export function Calls({ store, route }: ViewProps): JSX.Element {
   const { query } = route;
   const range = query.get("range") ?? "1h";
@@ -103,14 +103,14 @@ export function Calls({ store, route }: ViewProps): JSX.Element {
           ]}
           onChange={(next) => refine(route, { is: next === "all" ? undefined : next })}
         />
-        <Chosen route={route} name="server" />
-        <Chosen route={route} name="caller" />
-        <Chosen route={route} name="tool" />
+        <FilterChip route={route} name="server" />
+        <FilterChip route={route} name="caller" />
+        <FilterChip route={route} name="tool" />
       </div>
       <Strips history={found} />
       <div class="with-drawer">
         <div class="scroller">
-          <Listed calls={shown} openId={openId} onOpen={open} route={route} history={history} />
+          <CallList calls={shown} openId={openId} onOpen={open} route={route} history={history} />
           {found?.next !== undefined && is !== "running" && (
             <button type="button" class="more" onClick={more}>
               Show older calls
@@ -135,8 +135,8 @@ export function Calls({ store, route }: ViewProps): JSX.Element {
   );
 }
 
-/** A filter that stands in the address, with a way to take it away. */
-function Chosen({ route, name }: { readonly route: Route; readonly name: string }): JSX.Element | null {
+/** A filter of the address, with a button that removes it. */
+function FilterChip({ route, name }: { readonly route: Route; readonly name: string }): JSX.Element | null {
   const value = route.query.get(name);
   if (value === null) return null;
   return (
@@ -177,19 +177,19 @@ function useRunning(store: Store, query: URLSearchParams): readonly CallReport[]
   );
 }
 
-/** The newest page, read again while following, and older pages as they are asked for. */
+/** The newest page, read again while following, and the older pages that `more` has read. */
 function useHistory(
   store: Store,
   query: URLSearchParams,
   isFollowing: boolean,
 ): { readonly history: Loaded<History>; readonly older: readonly CallReport[]; readonly more: () => void } {
   const ticks = useTicks(2000);
-  const [held, setHeld] = useState(0);
+  const [heldTick, setHeldTick] = useState(0);
   const [older, setOlder] = useState<readonly CallReport[]>([]);
   const [next, setNext] = useState<number>();
   useEffect(() => {
-    // While older calls are read, the newest page stays as it is: nothing moves under the eyes.
-    if (isFollowing && older.length === 0) setHeld(ticks);
+    // While older calls are shown, the newest page stays as it is, so that no row moves.
+    if (isFollowing && older.length === 0) setHeldTick(ticks);
   }, [ticks, isFollowing, older.length]);
   const wanted = new URLSearchParams({
     limit: String(pageSize),
@@ -202,7 +202,7 @@ function useHistory(
   }
   if ((query.get("q") ?? "") !== "") wanted.set("words", query.get("q") ?? "");
   const path = `/api/history?${wanted.toString()}`;
-  const loaded = useLoaded<History>(store.api, path, held);
+  const loaded = useLoaded<History>(store.api, path, heldTick);
   const [shown, setShown] = useState<Loaded<History>>(loaded);
   useEffect(() => {
     if (loaded.kind !== "loading") setShown(loaded);
@@ -299,7 +299,7 @@ function Bars(props: {
   );
 }
 
-function Listed(props: {
+function CallList(props: {
   readonly calls: readonly CallReport[];
   readonly openId: string | undefined;
   readonly onOpen: (id: string) => void;
@@ -627,13 +627,13 @@ function Payload({ call }: { readonly call: CallReport }): JSX.Element {
     );
   return (
     <>
-      <Kept title="Arguments" value={call.arguments} />
-      <Kept title={`Result${call.cut === true ? ", cut" : ""}`} value={call.result} />
+      <PayloadPart title="Arguments" value={call.arguments} />
+      <PayloadPart title={`Result${call.cut === true ? ", cut" : ""}`} value={call.result} />
     </>
   );
 }
 
-function Kept({
+function PayloadPart({
   title,
   value,
 }: {

@@ -30,9 +30,9 @@ export const plotHeight = 88;
 /** Room for the axis at the right. */
 export const axisWidth = 64;
 
-/** One row of a time axis that several rows share: they have one cursor. It is a drawing; the words beside it say its numbers. */
+/** One row of a time axis that several rows share, with one cursor. Hidden from screen readers: the text beside it has its numbers. */
 function Plot({ describe, times, lines, kind, flags }: ChartProps): JSX.Element {
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const shown = useRef(flags);
   shown.current = flags;
@@ -40,38 +40,40 @@ function Plot({ describe, times, lines, kind, flags }: ChartProps): JSX.Element 
   const labels = lines.map(({ label }) => label).join(" ");
   const scheme = useColourScheme();
   useEffect(() => {
-    const at = place.current;
-    if (at === null) return undefined;
-    const made = new uPlot(
-      toOptions(at, lines, kind, describe, () => shown.current),
+    const element = container.current;
+    if (element === null) return undefined;
+    const chart = new uPlot(
+      toOptions(element, lines, kind, describe, () => shown.current),
       data,
-      at,
+      element,
     );
-    plot.current = made;
-    const watch = new ResizeObserver(() => made.setSize({ width: at.clientWidth, height: plotHeight }));
-    watch.observe(at);
+    plot.current = chart;
+    const observer = new ResizeObserver(() =>
+      chart.setSize({ width: element.clientWidth, height: plotHeight }),
+    );
+    observer.observe(element);
     return () => {
-      watch.disconnect();
-      made.destroy();
+      observer.disconnect();
+      chart.destroy();
       plot.current = undefined;
     };
-    // The lines are drawn again by `setData` below; only other lines and other colours need another plot.
+    // `setData` below updates the values; only different lines or colours need a new plot.
   }, [labels, scheme]);
   useEffect(() => plot.current?.setData(data), [times, lines]);
-  return <div ref={place} class="plot" aria-hidden="true" />;
+  return <div ref={container} class="plot" aria-hidden="true" />;
 }
 
 /** Changes when the page turns dark or light: a canvas keeps the colours it was drawn with. */
 function useColourScheme(): string {
   const [scheme, setScheme] = useState(readScheme);
   useEffect(() => {
-    const look = (): void => setScheme(readScheme());
+    const update = (): void => setScheme(readScheme());
     const system = matchMedia("(prefers-color-scheme: dark)");
-    system.addEventListener("change", look);
-    const chosen = new MutationObserver(look);
+    system.addEventListener("change", update);
+    const chosen = new MutationObserver(update);
     chosen.observe(document.documentElement, { attributeFilter: ["data-theme"] });
     return () => {
-      system.removeEventListener("change", look);
+      system.removeEventListener("change", update);
       chosen.disconnect();
     };
   }, []);
@@ -82,7 +84,7 @@ function readScheme(): string {
   return getComputedStyle(document.body).backgroundColor;
 }
 
-/** Points without a neighbour, which no line shows: most tools are not called every few seconds. */
+/** Points without a neighbour, through which no line leads: most tools are not called every few seconds. */
 function lonePoints({ data }: uPlot, line: number): number[] {
   const values = data[line] ?? [];
   const isEmpty = (i: number): boolean => (values[i] ?? null) === null;
@@ -97,7 +99,7 @@ function colourOf(name: string, at: HTMLElement): string {
   return color;
 }
 
-/** The least round number that is not below a value. */
+/** The smallest round number that is not below a value. */
 function roundUp(most: number): number {
   const size = 10 ** Math.floor(Math.log10(Math.max(most, 0.01)));
   return ([1, 2, 4, 5, 10].find((step) => step * size >= most * 0.999) ?? 10) * size;
@@ -168,7 +170,7 @@ function toOptions(
         ...(kind === "area" ? { fill: colourOf("accent-area", at) } : {}),
       })),
     ],
-    hooks: { draw: [(made) => drawFlags(made, flags(), at)] },
+    hooks: { draw: [(chart) => drawFlags(chart, flags(), at)] },
   };
 }
 
@@ -196,7 +198,7 @@ interface RowProps extends Omit<ChartProps, "flags"> {
   readonly flags?: readonly ChartFlag[];
 }
 
-/** A chart with what it shows, its newest value and its most at the left. */
+/** A chart with its title, its newest value and a note at the left. */
 export function ChartRow({ title, value, note, flags = [], ...plot }: RowProps): JSX.Element {
   return (
     <div class="chart-row">
@@ -210,7 +212,7 @@ export function ChartRow({ title, value, note, flags = [], ...plot }: RowProps):
   );
 }
 
-/** Labels of flags above the rows, and times below them. */
+/** The times below the rows. */
 export function TimeAxis({ from, to }: { readonly from: number; readonly to: number }): JSX.Element {
   const steps = [0, 1, 2, 3, 4];
   return (
@@ -224,6 +226,7 @@ export function TimeAxis({ from, to }: { readonly from: number; readonly to: num
   );
 }
 
+/** The labels of flags, above the rows. */
 export function FlagLabels(props: {
   readonly flags: readonly ChartFlag[];
   readonly from: number;

@@ -9,7 +9,7 @@ import { describeCount, describeMoment, describeTime, toText } from "./words.ts"
 
 const levels = ["trace", "debug", "info", "warn", "error"];
 
-/** What the gateway and its servers said, newest first. */
+/** What the gateway and its servers wrote, newest first. */
 export function Log({ store, route }: { readonly store: Store; readonly route: Route }): JSX.Element {
   const { log } = useKnown(store);
   const { query } = route;
@@ -142,7 +142,7 @@ function LevelChoice({ store }: { readonly store: Store }): JSX.Element {
   );
 }
 
-/** Facts that stand beside the text before the line is opened. */
+/** Facts that a closed line shows beside its text. */
 const shortFacts = ["call", "code", "reason", "path", "attempt"];
 
 function Line(props: {

@@ -33,9 +33,9 @@ function Page(): JSX.Element {
   const [key, setKey] = useState(takeKey);
   useEffect(() => {
     // An address with another key, opened in the same tab, does not load the page again.
-    const onMove = (): void => setKey(takeKey);
-    addEventListener("hashchange", onMove);
-    return () => removeEventListener("hashchange", onMove);
+    const onHashChange = (): void => setKey(takeKey);
+    addEventListener("hashchange", onHashChange);
+    return () => removeEventListener("hashchange", onHashChange);
   }, []);
   return key === undefined ? <KeyForm onKey={setKey} /> : <Gateway key={key} apiKey={key} onKey={setKey} />;
 }
@@ -45,7 +45,7 @@ interface KeyProps {
   readonly isRefused?: boolean;
 }
 
-/** Asks for the key of a gateway: of another run, or one that stands in its config. */
+/** Asks for the key: this tab has none, or the gateway refused it. */
 function KeyForm({ onKey, isRefused = false }: KeyProps): JSX.Element {
   const [key, setKey] = useState("");
   return (
@@ -98,7 +98,7 @@ function Gateway({ apiKey, onKey }: Pick<KeyProps, "onKey"> & { readonly apiKey:
   const key = `${route.view} ${route.view === "servers" ? route.rest.split("/")[0] : ""}`;
   return (
     <Shell store={store} route={route}>
-      <Lost known={known} />
+      <ConnectionNote known={known} />
       <View key={key} store={store} route={route} />
     </Shell>
   );
@@ -115,8 +115,8 @@ function NoView({ route }: { readonly route: Route }): JSX.Element {
   );
 }
 
-/** Says that what is shown is old; the page tries again by itself. */
-function Lost({ known: { link, lostAt } }: { readonly known: Known }): JSX.Element {
+/** Says that the view is out of date while the page reconnects. */
+function ConnectionNote({ known: { link, lostAt } }: { readonly known: Known }): JSX.Element {
   const text =
     link === "lost"
       ? lostAt === undefined

@@ -42,14 +42,14 @@ interface ViewProps {
   readonly route: Route;
 }
 
-/** Is everything all right, and what is to be done now? */
+/** Whether everything is all right, and what to do now. */
 export function Overview({ store, route }: ViewProps): JSX.Element {
   const known = useKnown(store);
   const range = route.query.get("range") ?? "1h";
   const onRange = (next: string): void => refine(route, { range: next });
   if (known.status === undefined) return <Looking />;
   if (known.servers.length === 0) return <Welcome known={known} />;
-  const ill = sortServers(known.servers.filter(isTrouble), () => 0);
+  const inTrouble = sortServers(known.servers.filter(isTrouble), () => 0);
   return (
     <div class="view scroller overview">
       <header class="view-head">
@@ -60,9 +60,9 @@ export function Overview({ store, route }: ViewProps): JSX.Element {
       </header>
       <div class="columns">
         <div class="wide">
-          {ill.length > 0 && <Troubles servers={ill} store={store} />}
+          {inTrouble.length > 0 && <Troubles servers={inTrouble} store={store} />}
           <Notes known={known} />
-          <Traffic store={store} range={range} flags={toFlags(ill)} />
+          <Traffic store={store} range={range} flags={toFlags(inTrouble)} />
           <Busiest store={store} range={range} total={toolCount(known)} />
         </div>
         <div class="narrow">
@@ -75,7 +75,7 @@ export function Overview({ store, route }: ViewProps): JSX.Element {
   );
 }
 
-/** What stands there until the first answer: nothing moves when it comes. */
+/** Shown until the first answer, in the layout of the view, so that nothing moves when it comes. */
 function Looking(): JSX.Element {
   return (
     <div class="view scroller">
@@ -222,10 +222,10 @@ function Trouble(props: {
   );
 }
 
-/** What is odd about the config, and of no single server that is in trouble. */
+/** Problems of the config and of definitions, but for those of servers that stand above as troubles. */
 function Notes({ known: { problems, servers } }: { readonly known: Known }): JSX.Element | null {
-  const ill = new Set(servers.filter(isTrouble).map(({ name }) => name));
-  const notes = problems.problems.filter(({ server }) => server === undefined || !ill.has(server));
+  const inTrouble = new Set(servers.filter(isTrouble).map(({ name }) => name));
+  const notes = problems.problems.filter(({ server }) => server === undefined || !inTrouble.has(server));
   if (notes.length === 0) return null;
   return (
     <details class="panel notes">

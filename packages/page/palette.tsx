@@ -18,7 +18,7 @@ interface Entry {
 const maxOfGroup = 4;
 const maxShown = 12;
 
-/** Everything that can be found or done, by a few letters. */
+/** Finds servers, tools and views, and runs actions, by a few letters. */
 export function Palette({
   store,
   onClose,
@@ -116,7 +116,7 @@ export function Palette({
   );
 }
 
-/** The letters that were typed, in another colour. */
+/** A text with the typed letters highlighted. */
 function Marked({ text, words }: { readonly text: string; readonly words: string }): JSX.Element {
   const word = words.trim().split(/\s+/)[0]?.toLowerCase() ?? "";
   const at = word === "" ? -1 : text.toLowerCase().indexOf(word);
@@ -190,7 +190,7 @@ function toEntries(
   ];
 }
 
-/** Those with every word; names that begin with the first word come first, servers in trouble before others. */
+/** The entries with every word, by group; in a group, texts that begin with the first word come first. */
 function find(words: string, entries: readonly Entry[]): readonly Entry[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   if (wanted.length === 0) {

@@ -58,7 +58,7 @@ export function Badge({
   );
 }
 
-/** A view's heading, which takes the focus when the view is opened: a screen reader then says where one is. */
+/** A view's heading. It takes the focus when the view is opened, so that a screen reader announces the view. */
 export function Heading({ children }: { readonly children: ComponentChildren }): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
@@ -105,7 +105,7 @@ interface SegmentsProps {
   readonly onChange: (value: string) => void;
 }
 
-/** One of a few. */
+/** A choice of one among a few options. */
 export function Segments({ label, value, options, onChange }: SegmentsProps): JSX.Element {
   return (
     <div class="segments" role="group" aria-label={label}>
@@ -158,7 +158,7 @@ export function Search({ label, value, onChange }: SearchProps): JSX.Element {
   );
 }
 
-/** The last points of a series as a small line from zero, with its most beside it. */
+/** The last points of a series as a small line from zero, with its maximum beside it. */
 export function Spark(props: {
   readonly values: readonly (number | null)[];
   readonly describe: (most: number) => string;
@@ -187,7 +187,7 @@ interface ActionProps {
   readonly label: string;
   readonly busy?: string;
   readonly act: () => Promise<unknown>;
-  /** Asked before it is done. */
+  /** A question that must be confirmed before the action. */
   readonly confirm?: string;
   readonly onDone?: () => void;
   readonly icon?: IconName;
@@ -297,7 +297,7 @@ export function ToolName(props: {
   );
 }
 
-/** Names and values under each other. */
+/** Names and values, one pair below the other. */
 export function Facts(props: {
   readonly facts: readonly (readonly [string, ComponentChildren])[];
 }): JSX.Element {
@@ -342,7 +342,7 @@ export function CopyButton({
   );
 }
 
-/** Keys that work in a view, and what the view is of. */
+/** The keys of a view, and a line that sums the view up. */
 export function KeyBar(props: {
   readonly keys: readonly (readonly [string, string])[];
   readonly children?: ComponentChildren;
@@ -364,7 +364,7 @@ export function KeyBar(props: {
   );
 }
 
-/** Calls back for keys pressed outside of fields; `j` and `k` are also the arrows in a list. */
+/** Calls back for keys pressed outside of fields, while no dialog is open. */
 export function useKeys(keys: { readonly [key: string]: (event: KeyboardEvent) => void }): void {
   const latest = useRef(keys);
   latest.current = keys;
@@ -385,7 +385,7 @@ export function isField(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && target.closest("input,textarea,select,[contenteditable]") !== null;
 }
 
-/** Time that goes on while nothing else changes. */
+/** The current time, updated while nothing else changes. */
 export function useNow(everyMs = 1000): number {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
@@ -395,7 +395,7 @@ export function useNow(everyMs = 1000): number {
   return now;
 }
 
-/** A number that grows now and then while the page is seen, to read something again. */
+/** A number that grows while the page is visible. As a version of `useLoaded`, it has something read again. */
 export function useTicks(everyMs: number): number {
   const [ticks, setTicks] = useState(0);
   useEffect(() => {
@@ -407,9 +407,9 @@ export function useTicks(everyMs: number): number {
   return ticks;
 }
 
-/** Rows beyond this number are drawn only while they are seen. */
-const leastVirtual = 100;
-const beyond = 10;
+/** A list of this length or longer draws only the rows in view, and `overscan` rows around them. */
+const minVirtualRows = 100;
+const overscan = 10;
 
 /** Which rows of a long list are drawn, and how much room the others take above and below. */
 export function useWindow(
@@ -428,7 +428,7 @@ export function useWindow(
     const box = ref.current;
     const scroller = box?.closest(".scroller");
     if (box === null || scroller === null || scroller === undefined) return undefined;
-    const look = (): void => {
+    const update = (): void => {
       const top = Math.max(0, scroller.getBoundingClientRect().top - box.getBoundingClientRect().top);
       const row = Math.floor(top / rowHeight);
       setPlace((before) =>
@@ -437,17 +437,17 @@ export function useWindow(
           : { top, height: scroller.clientHeight },
       );
     };
-    look();
-    scroller.addEventListener("scroll", look, { passive: true });
-    const watch = new ResizeObserver(look);
-    watch.observe(scroller);
+    update();
+    scroller.addEventListener("scroll", update, { passive: true });
+    const observer = new ResizeObserver(update);
+    observer.observe(scroller);
     return () => {
-      scroller.removeEventListener("scroll", look);
-      watch.disconnect();
+      scroller.removeEventListener("scroll", update);
+      observer.disconnect();
     };
   }, [rowHeight]);
-  if (count < leastVirtual) return { ref, first: 0, last: count, above: 0, below: 0 };
-  const first = Math.max(0, Math.floor(place.top / rowHeight) - beyond);
-  const last = Math.min(count, Math.ceil((place.top + place.height) / rowHeight) + beyond);
+  if (count < minVirtualRows) return { ref, first: 0, last: count, above: 0, below: 0 };
+  const first = Math.max(0, Math.floor(place.top / rowHeight) - overscan);
+  const last = Math.min(count, Math.ceil((place.top + place.height) / rowHeight) + overscan);
   return { ref, first, last, above: first * rowHeight, below: (count - last) * rowHeight };
 }

@@ -22,7 +22,7 @@ export function Questions({ questions, onAnswer }: QuestionsProps): JSX.Element 
   const [values, setValues] = useState<{ readonly [key: string]: FormValue }>(() =>
     Object.fromEntries(entries.map(([key]) => [key, defaultsOf(schemaOf(key), schemaOf(key)) ?? {}])),
   );
-  const [isTried, setTried] = useState(false);
+  const [isSubmitted, setSubmitted] = useState(false);
   const faults = entries.flatMap(([key]) => {
     const at = {
       id: `question-${key}`,
@@ -49,7 +49,7 @@ export function Questions({ questions, onAnswer }: QuestionsProps): JSX.Element 
       aria-label="The tool asks"
       onSubmit={(event) => {
         event.preventDefault();
-        setTried(true);
+        setSubmitted(true);
         if (faults.length === 0) answer("accept");
         else document.getElementById(faults[0]?.id ?? "")?.focus();
       }}
@@ -63,7 +63,7 @@ export function Questions({ questions, onAnswer }: QuestionsProps): JSX.Element 
             <Form.Provider
               value={{
                 root: schemaOf(key),
-                faults: new Map(isTried ? faults.map(({ id, message }) => [id, message]) : []),
+                faults: new Map(isSubmitted ? faults.map(({ id, message }) => [id, message]) : []),
                 onLeave: () => {},
               }}
             >

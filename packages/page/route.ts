@@ -25,7 +25,7 @@ export function parseRoute(hash: string): Route {
   };
 }
 
-/** Someone may edit the address into something that does not decode. */
+/** Decodes a part of the address; one that does not decode, because a person edited it, stays as it is. */
 export function decode(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -36,10 +36,10 @@ export function decode(text: string): string {
 
 type Query = { readonly [name: string]: string | undefined };
 
-/** The address of a view; members of the query that are empty are left out. */
+/** The address of a view, without empty members of the query. */
 export function hrefOf(view: string, query: Query = {}): string {
-  const given = Object.entries(query).filter((pair): pair is [string, string] => (pair[1] ?? "") !== "");
-  const text = new URLSearchParams(given).toString();
+  const filled = Object.entries(query).filter((pair): pair is [string, string] => (pair[1] ?? "") !== "");
+  const text = new URLSearchParams(filled).toString();
   return `#/${view}${text === "" ? "" : `?${text}`}`;
 }
 
@@ -57,9 +57,9 @@ export function refine({ view, rest, query }: Route, changes: Query): void {
 export function useRoute(): Route {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {
-    const onMove = (): void => setHash(location.hash);
-    addEventListener("hashchange", onMove);
-    return () => removeEventListener("hashchange", onMove);
+    const onHashChange = (): void => setHash(location.hash);
+    addEventListener("hashchange", onHashChange);
+    return () => removeEventListener("hashchange", onHashChange);
   }, []);
   return parseRoute(hash);
 }

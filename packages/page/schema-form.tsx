@@ -24,9 +24,9 @@ import {
 /** What fields need to know of the form they are in. */
 interface FormParts {
   readonly root: JsonSchema;
-  /** What is wrong, by the id of a field; only where it is to be shown. */
+  /** The faults to show, by the id of their field. */
   readonly faults: ReadonlyMap<string, string>;
-  /** A field was left. */
+  /** Called when a field loses the focus. */
   readonly onLeave: (id: string) => void;
 }
 
@@ -58,7 +58,7 @@ interface InputProps extends Omit<FieldProps, "schema"> {
 
 const groups: readonly FieldKind[] = ["object", "record", "boxes", "list", "union"];
 
-/** A field for one value, made from its JSON Schema. A part it has no fields for is written as JSON. */
+/** A field for one value, made from its JSON Schema. What has no kind of field of its own is typed as JSON. */
 export function SchemaField(props: FieldProps): JSX.Element {
   const { id, label, value, isRequired, depth, isBare = false } = props;
   const { root, faults, onLeave } = useContext(Form);
@@ -281,7 +281,7 @@ const json: Notation = {
   parse: toJson,
 };
 
-/** A number of so many digits may be rounded; the field then shows what is sent. */
+/** A number with this many digits may be rounded; the field then shows what is sent. */
 const manyDigits = /\d{16}/;
 
 /**
@@ -348,36 +348,36 @@ function TextInput({ label, schema, value, onChange, shared }: InputProps): JSX.
       {...type}
       autocomplete="off"
       spellcheck={false}
-      value={format === "date-time" ? ofDateTime(text) : text}
+      value={format === "date-time" ? toLocalDateTime(text) : text}
       onInput={onInput}
     />
   );
 }
 
-/** A field for a date and a time has no zone: it is the one of this computer. */
+/** A field for a date and a time has no time zone: the zone is that of this computer. */
 function toDateTime(local: string): string {
   const at = new Date(local);
   return Number.isNaN(at.getTime()) ? local : at.toISOString();
 }
 
-function ofDateTime(text: string): string {
+function toLocalDateTime(text: string): string {
   const at = new Date(text);
   if (text === "" || Number.isNaN(at.getTime())) return "";
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }
 
-/** More would not fit into the body of a request. */
+/** A larger file would not fit into the body of a request. */
 const maxFileBytes = 2 * 1024 * 1024;
 
 function FileInput({ value, onChange, shared }: InputProps): JSX.Element {
-  const [said, setSaid] = useState("");
+  const [note, setNote] = useState("");
   const take = (file: File | undefined): void => {
     if (file === undefined) return;
-    if (file.size > maxFileBytes) return setSaid(`${file.name} is larger than 2 MB.`);
+    if (file.size > maxFileBytes) return setNote(`${file.name} is larger than 2 MB.`);
     const reader = new FileReader();
     reader.addEventListener("load", () => {
       if (typeof reader.result === "string") onChange(reader.result.replace(/^[^,]*,/, ""));
-      setSaid(`${file.name}, ${file.size} bytes`);
+      setNote(`${file.name}, ${file.size} bytes`);
     });
     reader.readAsDataURL(file);
   };
@@ -392,8 +392,8 @@ function FileInput({ value, onChange, shared }: InputProps): JSX.Element {
     >
       <input {...shared} type="file" onChange={({ currentTarget }) => take(currentTarget.files?.[0])} />
       <span class="quiet">
-        {said !== ""
-          ? said
+        {note !== ""
+          ? note
           : typeof value === "string"
             ? `${value.length} characters of base64`
             : "or drop one here"}
@@ -510,7 +510,7 @@ function BoxesInput({ id, schema, value, onChange }: InputProps): JSX.Element {
   );
 }
 
-/** Most columns of a table of objects; others stand one below the other. */
+/** Objects with more members than this stand one below the other, not in a table. */
 const maxColumns = 4;
 
 function ListInput(props: InputProps): JSX.Element {
@@ -594,7 +594,7 @@ function ListInput(props: InputProps): JSX.Element {
   );
 }
 
-/** A new row is there, though it has no value yet. */
+/** The value of a new row, so that the list has it before it is filled in. */
 function emptyOf(schema: JsonSchema): FormValue {
   const [type] = typesOf(schema);
   return type === "object" || schema.properties !== undefined

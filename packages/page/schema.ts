@@ -75,10 +75,10 @@ export type FieldKind =
   | "union"
   | "json";
 
-/** Deeper parts are written as JSON. */
+/** Deeper parts are typed as JSON. */
 const maxDepth = 5;
 
-/** A schema with its reference followed and its `allOf` taken together. `seen` are the references on the way here. */
+/** A schema with its reference followed and its `allOf` merged. `seen` are the references on the way here. */
 export interface Resolved {
   readonly schema: JsonSchema;
   readonly seen: readonly string[];
@@ -87,11 +87,11 @@ export interface Resolved {
 }
 
 export function resolve(
-  given: JsonSchema | boolean | undefined,
+  unresolved: JsonSchema | boolean | undefined,
   root: JsonSchema,
   seen: readonly string[] = [],
 ): Resolved {
-  const schema: JsonSchema = typeof given === "object" && given !== null ? given : {};
+  const schema: JsonSchema = typeof unresolved === "object" && unresolved !== null ? unresolved : {};
   if (schema.$ref !== undefined) {
     const { $ref, ...rest } = schema;
     const found = lookUp($ref, root);
@@ -163,14 +163,14 @@ export function choicesOf(schema: JsonSchema): readonly Choice[] | undefined {
   return titled.map(({ const: value, title }) => ({ value, label: title ?? String(value) }));
 }
 
-/** The ways in which a value may be written; null is the same as leaving it out. */
+/** The alternatives of a schema, without `null`: leaving a value out means the same. */
 export function branchesOf({ oneOf, anyOf }: JsonSchema): readonly JsonSchema[] {
   return (oneOf ?? anyOf ?? []).filter(({ type }) => type !== "null");
 }
 
 /** What a branch is called: its title, the constant that tells it apart, or its type. */
-export function branchName(given: JsonSchema, root: JsonSchema, index: number): string {
-  const { schema } = resolve(given, root);
+export function branchName(unresolved: JsonSchema, root: JsonSchema, index: number): string {
+  const { schema } = resolve(unresolved, root);
   if (schema.title !== undefined) return schema.title;
   for (const member of Object.values(schema.properties ?? {}))
     if (typeof member === "object" && typeof member.const === "string") return member.const;
@@ -224,7 +224,7 @@ export interface FieldFault {
   readonly message: string;
 }
 
-interface Checked {
+interface FieldPlace {
   readonly id: string;
   readonly label: string;
   readonly root: JsonSchema;
@@ -235,18 +235,18 @@ interface Checked {
 
 /** Everything that is wrong with a value, as far as a form can tell; the server checks the rest. */
 export function findFaults(
-  given: JsonSchema | boolean | undefined,
+  unresolved: JsonSchema | boolean | undefined,
   value: FormValue,
-  at: Checked,
+  at: FieldPlace,
 ): readonly FieldFault[] {
-  const resolved = resolve(given, at.root, at.seen);
+  const resolved = resolve(unresolved, at.root, at.seen);
   const { schema, seen } = resolved;
   const fault = (message: string): readonly FieldFault[] => [{ id: at.id, label: at.label, message }];
   if (value instanceof UnfinishedJson) return fault(value.fault);
   const isNullable = typesOf(schema).includes("null");
   if (value === undefined || (value === null && isNullable))
     return at.isRequired && !isNullable && schema.const === undefined ? fault("This is needed.") : [];
-  const inner = (id: string, label: string, isRequired: boolean): Checked => ({
+  const inner = (id: string, label: string, isRequired: boolean): FieldPlace => ({
     ...at,
     id: `${at.id}-${id}`,
     label,
@@ -338,7 +338,7 @@ export function isObject(value: unknown): value is Members {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A copy with own properties only, whatever the member is called; one that was emptied is gone. */
+/** A copy with one member set, or removed if the value is undefined. Safe for names such as `__proto__`. */
 export function withMember(members: Members, name: string, value: FormValue): FormValue {
   const rest = Object.entries(members).filter(([key]) => key !== name);
   return Object.fromEntries(value === undefined ? rest : [...rest, [name, value]]);
@@ -346,12 +346,12 @@ export function withMember(members: Members, name: string, value: FormValue): Fo
 
 /** The defaults and constants that a schema states. */
 export function defaultsOf(
-  given: JsonSchema | boolean | undefined,
+  unresolved: JsonSchema | boolean | undefined,
   root: JsonSchema,
   depth = 0,
   seen: readonly string[] = [],
 ): FormValue {
-  const resolved = resolve(given, root, seen);
+  const resolved = resolve(unresolved, root, seen);
   const { schema } = resolved;
   if (schema.default !== undefined) return schema.default;
   if (schema.const !== undefined) return schema.const;

@@ -55,7 +55,7 @@ const tabs: readonly (readonly [string, string, (props: TabProps) => JSX.Element
   ["history", "History", HistoryTab],
 ];
 
-/** One server: why it is as it is, what it said, how it is configured. */
+/** One server: its state with the cause, its output, its config. */
 export function Server({ store, route }: { readonly store: Store; readonly route: Route }): JSX.Element {
   const { servers, status } = useKnown(store);
   const found = servers.find(({ name }) => name === route.rest || route.rest.startsWith(`${name}/`));
@@ -84,7 +84,7 @@ export function Server({ store, route }: { readonly store: Store; readonly route
             <Badge tone={tone}>{word}</Badge>
           </div>
         </div>
-        <Acts server={found} store={store} />
+        <ServerActions server={found} store={store} />
       </header>
       <nav class="tabs" aria-label={`Of ${name}`}>
         {tabs.map(([id, label]) => (
@@ -99,7 +99,7 @@ export function Server({ store, route }: { readonly store: Store; readonly route
   );
 }
 
-function Acts({
+function ServerActions({
   server,
   store,
 }: {
@@ -151,7 +151,7 @@ function OverviewTab({ store, route, server }: TabProps): JSX.Element {
       </div>
       <div class="narrow">
         <About server={server} />
-        <Users server={server} store={store} />
+        <LastHour server={server} store={store} />
       </div>
     </div>
   );
@@ -259,8 +259,8 @@ function About({ server }: { readonly server: ServerReport }): JSX.Element {
   );
 }
 
-/** Who used it in the last hour, those with failures first. */
-function Users({ server, store }: { readonly server: ServerReport; readonly store: Store }): JSX.Element {
+/** The calls of the last hour, and the failed ones among them. */
+function LastHour({ server, store }: { readonly server: ServerReport; readonly store: Store }): JSX.Element {
   const path = `/api/history?limit=1&server=${encodeURIComponent(server.name)}&sinceMs=3600000`;
   const loaded = useLoaded<History>(store.api, path, useTicks(15_000));
   return (
@@ -298,7 +298,7 @@ function linesOf(log: readonly AdminLogLine[], server: string): readonly AdminLo
   return log.filter(({ facts }) => facts["server"] === server);
 }
 
-/** What it wrote and what the gateway said of it. */
+/** What the server wrote, and what the gateway logged about it. */
 function Output(props: {
   readonly server: ServerReport;
   readonly store: Store;

@@ -82,7 +82,7 @@ export function Servers({ store, route }: { readonly store: Store; readonly rout
       <div class="scroller">
         <div ref={place.ref}>
           {shown.length === 0 && known.status !== undefined && (
-            <NoneFits isEmpty={known.servers.length === 0} onClear={() => go("servers")} />
+            <NoServers isEmpty={known.servers.length === 0} onClear={() => go("servers")} />
           )}
           {shown.length > 0 && (
             <table class="servers-table" aria-rowcount={items.length}>
@@ -132,7 +132,7 @@ export function Servers({ store, route }: { readonly store: Store; readonly rout
   );
 }
 
-function NoneFits({
+function NoServers({
   isEmpty,
   onClear,
 }: {
@@ -271,11 +271,11 @@ function StateText({ server }: { readonly server: ServerReport }): JSX.Element {
 
 const dayWords: { readonly [mark: string]: string } = { d: "down", s: "starting", u: "up", i: "idle" };
 
-/** The last 24 hours as a bar, drawn in as few pieces as there were changes. */
+/** The last 24 hours as a bar: one piece for each run of equal marks. */
 export function DayBar({ day }: { readonly day: string }): JSX.Element {
   const pieces = [...day.matchAll(/(.)\1*/g)].map(([piece, mark = "-"]) => ({ mark, length: piece.length }));
   let from = 0;
-  const said = Object.entries(dayWords)
+  const summary = Object.entries(dayWords)
     .map(([mark, word]) => [word, day.split(mark).length / 4 - 0.25] as const)
     .filter(([, hours]) => hours > 0)
     .map(([word, hours]) => `${word} ${hours} h`)
@@ -286,7 +286,7 @@ export function DayBar({ day }: { readonly day: string }): JSX.Element {
       viewBox="0 0 96 6"
       preserveAspectRatio="none"
       role="img"
-      aria-label={said === "" ? "Not known" : `Last 24 hours: ${said}`}
+      aria-label={summary === "" ? "Not known" : `Last 24 hours: ${summary}`}
     >
       {pieces.map(({ mark, length }) => {
         const x = from;
@@ -331,22 +331,22 @@ function BulkBar(props: {
 }
 
 function toItems(servers: readonly ServerReport[]): readonly Item[] {
-  const ill = servers.filter(isTrouble);
+  const inTrouble = servers.filter(isTrouble);
   const fine = servers.filter((server) => !isTrouble(server));
   return [
-    ...(ill.length === 0
+    ...(inTrouble.length === 0
       ? []
-      : [{ head: `Needs attention · ${ill.length}` }, ...ill.map((server) => ({ server }))]),
+      : [{ head: `Needs attention · ${inTrouble.length}` }, ...inTrouble.map((server) => ({ server }))]),
     ...(fine.length === 0 ? [] : [{ head: `Fine · ${fine.length}` }, ...fine.map((server) => ({ server }))]),
   ];
 }
 
-const restful = ["idle", "stopped", "disabled"];
+const restingStates = ["idle", "stopped", "disabled"];
 
 function fits(server: ServerReport, is: string): boolean {
   if (is === "trouble") return isTrouble(server);
   if (is === "up") return server.status === "up" && !isTrouble(server);
-  return is === "idle" ? restful.includes(server.status) : true;
+  return is === "idle" ? restingStates.includes(server.status) : true;
 }
 
 function toOptions(

@@ -17,7 +17,7 @@ import {
 
 type Row = SettingList["settings"][number];
 
-/** Parts of the config, by what their paths begin with. */
+/** Sections of the view: id, label, and whether a path of the config belongs to it. */
 const sections: readonly (readonly [string, string, (path: string) => boolean])[] = [
   [
     "gateway",
@@ -196,7 +196,7 @@ function SettingRow({
   );
 }
 
-/** The page runs no command that a person has not read on the command line. */
+/** Shows commands to type, and runs none: on the command line a person reads what will start. */
 function AddServer(): JSX.Element {
   return (
     <section class="add">

@@ -8,7 +8,7 @@ import { isTrouble, type Known, type Store, toolCount, useKnown, waitingCount } 
 import { type ViewRow, viewRows } from "./views.ts";
 import { describeAge, describeNumber } from "./words.ts";
 
-/** Views that stand in the bar at the bottom of a phone; the others are under *More*. */
+/** Views in the bar at the bottom of a phone; the others are under *More*. */
 const inBar = ["overview", "servers", "calls", "waiting"];
 
 interface ShellProps {
@@ -17,7 +17,7 @@ interface ShellProps {
   readonly children: ComponentChildren;
 }
 
-/** The frame around the views: where one can go, and how the gateway is. */
+/** The frame around the views: navigation, and the state of the gateway. */
 export function Shell({ store, route, children }: ShellProps): JSX.Element {
   const known = useKnown(store);
   const [open, setOpen] = useState<"palette" | "keys" | "more" | undefined>(undefined);
@@ -216,7 +216,7 @@ function ViewLink(props: {
   );
 }
 
-/** How many there are; of servers also how many are in trouble. Only what waits is filled. */
+/** The number beside a view. Servers also show how many are in trouble; only the number of waiting things is highlighted. */
 function Count({ view, known }: { readonly view: string; readonly known: Known }): JSX.Element | null {
   const { servers } = known;
   if (view === "waiting") {
@@ -224,11 +224,11 @@ function Count({ view, known }: { readonly view: string; readonly known: Known }
     return count === 0 ? null : <span class="waits">{count}</span>;
   }
   if (view === "servers") {
-    const ill = servers.filter(isTrouble).length;
+    const troubleCount = servers.filter(isTrouble).length;
     return (
       <span class="count">
-        {ill > 0 && <b class="danger">{ill}</b>}
-        {ill > 0 && " / "}
+        {troubleCount > 0 && <b class="danger">{troubleCount}</b>}
+        {troubleCount > 0 && " / "}
         {servers.length}
       </span>
     );

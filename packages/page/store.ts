@@ -19,7 +19,7 @@ import type { Tone } from "./parts.tsx";
 /** What the page knows of the gateway now. */
 export interface Known {
   readonly link: "connecting" | "live" | "lost" | "refused" | "full";
-  /** When what is known stopped being true. */
+  /** When the connection was lost, so that everything here may be out of date. */
   readonly lostAt?: number;
   readonly status?: Status;
   readonly servers: readonly ServerReport[];
@@ -36,7 +36,7 @@ export interface Known {
 const maxCalls = 300;
 const maxLogLines = 500;
 const maxSparkPoints = 60;
-/** Members of a server that events do not bring are read again this often. */
+/** How often the members of servers that events do not carry are read again. */
 const refreshMs = 30_000;
 
 export interface Store {
@@ -56,28 +56,28 @@ const unknown: Known = {
   catalogVersion: 0,
 };
 
-/** Keeps what the page knows up to date by the event stream, and begins again when that breaks. */
+/** Keeps what the page knows up to date by the event stream, and opens the stream again when it breaks. */
 export function createStore(api: Api): Store {
   let known = unknown;
   const listeners = new Set<() => void>();
   const stopping = new AbortController();
-  let isTold = false;
+  let isScheduled = false;
   const change = (changes: Partial<Known>): void => {
     known = { ...known, ...changes };
-    if (isTold) return;
+    if (isScheduled) return;
     // Many events in one frame are one change for the views.
-    isTold = true;
+    isScheduled = true;
     requestAnimationFrame(() => {
-      isTold = false;
+      isScheduled = false;
       for (const listener of listeners) listener();
     });
   };
-  /** Events that came while the lists are read; undefined while they are not. */
+  /** Events that arrived while the lists are being read; undefined at other times. */
   let waiting: StreamEvent<AdminEvents>[] | undefined;
-  /** What was known of calls may be of another run of the gateway, or lack their ends: the lists have all that counts. */
+  /** Reads everything again. Calls that were known may be of another run of the gateway, or have ended unseen, so the lists replace them. */
   const readLists = async (): Promise<void> => {
-    const late: StreamEvent<AdminEvents>[] = [];
-    waiting = late;
+    const pending: StreamEvent<AdminEvents>[] = [];
+    waiting = pending;
     const [status, { servers }, calls, parked, problems, { lines }] = await Promise.all([
       api.get<Status>("/api/status"),
       api.get<Servers>("/api/servers"),
@@ -86,14 +86,14 @@ export function createStore(api: Api): Store {
       api.get<Problems>("/api/problems"),
       api.get<LogReport>("/api/logs?limit=500"),
     ]).finally(() => {
-      if (waiting === late) waiting = undefined;
+      if (waiting === pending) waiting = undefined;
     });
     if (waiting !== undefined) return; // The stream was opened again, and the lists are read for that one.
     const merged = mergeCalls([], [...calls.underway, ...calls.recent]);
     const catalogVersion = known.catalogVersion + 1;
     change({ link: "live", status, servers, calls: merged, parked, problems, log: lines, catalogVersion });
-    // The lists may be older than the events that came before all of them were read.
-    for (const event of late) onEvent(event);
+    // A list may have been read before an event that arrived while the others were read.
+    for (const event of pending) onEvent(event);
   };
   const readProblems = async (): Promise<void> =>
     change({ problems: await api.get<Problems>("/api/problems") });
@@ -164,7 +164,7 @@ function mergeServer(before: readonly ServerReport[], fresh: AdminEvents["server
   const rest = before.filter(({ name }) => name !== fresh.name);
   if (fresh.status === "removed") return rest;
   const { recent, day, tokens } = before.find(({ name }) => name === fresh.name) ?? {};
-  // Events have no members that take long to make.
+  // Events leave out the members that are expensive to compute.
   const kept = Object.fromEntries(
     Object.entries({ recent, day, tokens }).filter(([, value]) => value !== undefined),
   );
@@ -187,7 +187,7 @@ function addPoint(servers: readonly ServerReport[], { series }: ChartPoints): re
   });
 }
 
-/** A series with one more point, as long as it was. */
+/** A series with a new point at its end and without its oldest. */
 export function extendSeries(series: Series, point: ChartPoints["series"][number] | undefined): Series {
   const add = <T>(values: readonly T[], value: T): readonly T[] => [...values.slice(1), value];
   return {
@@ -199,7 +199,7 @@ export function extendSeries(series: Series, point: ChartPoints["series"][number
   };
 }
 
-/** What is known, in a view that is drawn again when it changes. */
+/** What is known now; the view is drawn again when it changes. */
 export function useKnown(store: Store): Known {
   const [known, setKnown] = useState(store.known);
   useEffect(() => {
@@ -209,12 +209,12 @@ export function useKnown(store: Store): Known {
   return known;
 }
 
-/** A thing that is read when a view is first drawn, and again when `version` changes. */
 export type Loaded<T> =
   | { readonly kind: "loading" }
   | { readonly kind: "loaded"; readonly value: T }
   | { readonly kind: "failed"; readonly message: string };
 
+/** Reads a path when the view is first drawn, and again when `version` changes. */
 export function useLoaded<T>(api: Api, path: string | undefined, version: unknown = 0): Loaded<T> {
   const [loaded, setLoaded] = useState<Loaded<T> & { path?: string }>({ kind: "loading" });
   useEffect(() => {
@@ -236,7 +236,7 @@ export function useLoaded<T>(api: Api, path: string | undefined, version: unknow
   return loaded.path === path ? loaded : { kind: "loading" };
 }
 
-/** How a server is, as a shape and a word. */
+/** The state of a server, as a tone and a word. */
 export function badgeOf({ status, cause }: ServerReport): { readonly tone: Tone; readonly word: string } {
   if (cause?.kind === "down") return { tone: "down", word: status === "disabled" ? "Disabled" : "Down" };
   if (cause?.kind === "slow") return { tone: "slow", word: "Slow" };
@@ -257,7 +257,7 @@ export function isTrouble({ cause }: ServerReport): boolean {
   return cause !== undefined;
 }
 
-/** Those in trouble first: down, slow, with a fault; then the busiest. */
+/** Servers in trouble first: down, slow, with a warning; then the busiest. */
 export function sortServers(
   servers: readonly ServerReport[],
   callsOf: (name: string) => number,

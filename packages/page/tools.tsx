@@ -20,7 +20,7 @@ export function Tools({ store, route }: { readonly store: Store; readonly route:
   const catalog = useLoaded<CatalogReport>(store.api, `/api/catalog?${query.toString()}`, catalogVersion);
   const callers = useLoaded<Callers>(store.api, "/api/callers", status?.hasKeys);
   const names = callers.kind === "loaded" ? callers.value.callers.map(({ name }) => name) : [];
-  const all = catalog.kind === "loaded" ? toListed(catalog.value) : [];
+  const all = catalog.kind === "loaded" ? toCatalogItems(catalog.value) : [];
   const open = all.find(({ id }) => id === route.rest);
   const isDetail = route.rest !== "";
   return (
@@ -99,8 +99,8 @@ function SeenBy({
   );
 }
 
-/** One thing of the catalog, whatever its kind. */
-interface Listed {
+/** A tool, a prompt or a resource of the catalog. */
+interface CatalogItem {
   readonly id: string;
   readonly kind: "tool" | "prompt" | "resource";
   readonly server: string;
@@ -113,19 +113,19 @@ interface Listed {
 const rowHeight = 48;
 
 interface ListProps {
-  readonly all: readonly Listed[];
+  readonly all: readonly CatalogItem[];
   readonly catalog: CatalogReport;
   readonly chosen: string;
   readonly query: { readonly [name: string]: string };
   readonly store: Store;
 }
 
-/** By server while nothing is searched, else by how well it fits. */
+/** Grouped by server; while something is searched, the best match first. */
 function ItemList({ all, catalog, chosen, query, store }: ListProps): JSX.Element {
   const { servers } = useKnown(store);
   const [words, setWords] = useState("");
   const found = rank(all, words);
-  const rows: readonly (Listed | string)[] = words === "" ? byServer(found) : found;
+  const rows: readonly (CatalogItem | string)[] = words === "" ? byServer(found) : found;
   const place = useWindow(rows.length, rowHeight);
   return (
     <>
@@ -194,7 +194,7 @@ function Collisions({ catalog: { collisions } }: { readonly catalog: CatalogRepo
 }
 
 interface ChosenProps {
-  readonly item: Listed;
+  readonly item: CatalogItem;
   readonly store: Store;
   readonly as: string | undefined;
   readonly from: string | undefined;
@@ -250,7 +250,7 @@ function Chosen({ item, store, as, from, needsCaller }: ChosenProps): JSX.Elemen
 }
 
 /** What the server says of a tool, in words. */
-function hintsOf({ kind, server, definition }: Listed): readonly string[] {
+function hintsOf({ kind, server, definition }: CatalogItem): readonly string[] {
   const { annotations = {} } = definition as Partial<ListedTool>;
   const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = annotations;
   const tokens = Math.round(JSON.stringify(definition).length / 4.4);
@@ -264,7 +264,7 @@ function hintsOf({ kind, server, definition }: Listed): readonly string[] {
 }
 
 /** Its arguments as a table, and all of it as JSON. */
-function Definition({ item: { schema, definition } }: { readonly item: Listed }): JSX.Element {
+function Definition({ item: { schema, definition } }: { readonly item: CatalogItem }): JSX.Element {
   const rows = Object.entries(schema.properties ?? {});
   return (
     <div class="definition scroller">
@@ -304,20 +304,20 @@ function Definition({ item: { schema, definition } }: { readonly item: Listed })
   );
 }
 
-/** The view with this thing chosen; with none for the empty id. */
+/** The path of the view with this item chosen, or with no item for the empty id. */
 function viewOf(id: string): string {
   return id === "" ? "tools" : `tools/${encodeURIComponent(id)}`;
 }
 
-function nameOf({ id }: Pick<Listed, "id">): string {
+function nameOf({ id }: Pick<CatalogItem, "id">): string {
   return id.slice(id.indexOf(":") + 1);
 }
 
-function toListed({ tools, prompts, resources }: CatalogReport): readonly Listed[] {
+function toCatalogItems({ tools, prompts, resources }: CatalogReport): readonly CatalogItem[] {
   return [
     ...tools.map(ofTool),
     ...prompts.map(ofPrompt),
-    ...resources.map((resource): Listed => {
+    ...resources.map((resource): CatalogItem => {
       const { uri, server = "", name = "", mimeType = "" } = resource;
       const text = [name, mimeType].filter((part) => part !== "").join(", ");
       return {
@@ -333,7 +333,7 @@ function toListed({ tools, prompts, resources }: CatalogReport): readonly Listed
   ];
 }
 
-function ofTool(tool: ListedTool): Listed {
+function ofTool(tool: ListedTool): CatalogItem {
   const { name, server, title = "", description = title, inputSchema } = tool;
   const schema: JsonSchema = isObject(inputSchema) ? inputSchema : {};
   return {
@@ -347,7 +347,7 @@ function ofTool(tool: ListedTool): Listed {
   };
 }
 
-function ofPrompt(prompt: ListedPrompt): Listed {
+function ofPrompt(prompt: ListedPrompt): CatalogItem {
   const { name, server, description = "", arguments: wanted = [] } = prompt;
   const properties = Object.fromEntries(
     wanted.map(({ name: key, description: text = "" }) => [key, { type: "string", description: text }]),
@@ -365,8 +365,8 @@ function ofPrompt(prompt: ListedPrompt): Listed {
   };
 }
 
-function byServer(items: readonly Listed[]): readonly (Listed | string)[] {
-  const groups = new Map<string, Listed[]>();
+function byServer(items: readonly CatalogItem[]): readonly (CatalogItem | string)[] {
+  const groups = new Map<string, CatalogItem[]>();
   for (const item of items) {
     const group = groups.get(item.server);
     if (group === undefined) groups.set(item.server, [item]);
@@ -376,24 +376,24 @@ function byServer(items: readonly Listed[]): readonly (Listed | string)[] {
 }
 
 /** Words in the name count more than those in the text; the more words are found, the better. */
-function rank(items: readonly Listed[], words: string): readonly Listed[] {
+function rank(items: readonly CatalogItem[], words: string): readonly CatalogItem[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   if (wanted.length === 0) return items;
-  const scoreOf = ({ id, server, text }: Listed): number => {
+  const scoreOf = ({ id, server, text }: CatalogItem): number => {
     const name = id.toLowerCase();
     const own = server.toLowerCase();
-    const said = text.toLowerCase();
-    const of = (word: string): number =>
+    const lowerText = text.toLowerCase();
+    const scoreOfWord = (word: string): number =>
       own === word || name.endsWith(`_${word}`)
         ? 4
         : name.includes(word)
           ? 3
           : own.includes(word)
             ? 2
-            : said.includes(word)
+            : lowerText.includes(word)
               ? 1
               : -4;
-    return wanted.reduce((sum, word) => sum + of(word), 0);
+    return wanted.reduce((sum, word) => sum + scoreOfWord(word), 0);
   };
   return items
     .map((item) => ({ item, score: scoreOf(item) }))

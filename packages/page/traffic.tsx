@@ -15,8 +15,8 @@ interface TrafficProps {
   readonly onRange?: (range: string) => void;
 }
 
-/** Points that are one in the drawing. */
-const gathered: { readonly [range: string]: number } = { "5m": 1, "1h": 3, "24h": 1 };
+/** How many points are drawn as one. */
+const mergedPoints: { readonly [range: string]: number } = { "5m": 1, "1h": 3, "24h": 1 };
 
 /** Rate, failures and time taken on one time axis. */
 export function Traffic({ store, range, server, flags, onRange }: TrafficProps): JSX.Element {
@@ -92,22 +92,22 @@ interface Drawn {
   readonly to: number;
   readonly times: readonly number[];
   readonly rate: readonly number[];
-  /** A minute. */
+  /** Failures a minute. */
   readonly failed: readonly number[];
-  /** Of failures a minute in one point to failures in it. */
+  /** A value of `failed` times this is the number of failures in its point. */
   readonly failedScale: number;
   readonly p50: readonly (number | null)[];
   readonly p99: readonly (number | null)[];
 }
 
-/** Of a server that was never called. */
+/** The series of a server that was never called. */
 function emptySeries(length: number): Series {
   const zeros = Array.from({ length }, () => 0);
   const none = Array.from({ length }, () => null);
   return { rate: zeros, errors: zeros, p50Ms: none, p99Ms: none };
 }
 
-/** The series of the range, kept up to date, no further back than the gateway runs. */
+/** The series of the range, kept up to date; it begins no earlier than the gateway did. */
 function useSeries(store: Store, range: string, server: string | undefined): Drawn {
   const { point, status } = useKnown(store);
   const isDay = range === "24h";
@@ -142,10 +142,10 @@ function toDrawn(charts: ChartsReport | undefined, range: string, startedAt: num
   const [all = emptySeries(charts?.points ?? 0)] = series;
   const to = endAt === 0 ? Date.now() : endAt;
   const wanted = range === "5m" ? 30 : all.rate.length;
-  // A young gateway has a short axis, and not one spike at its end.
+  // A gateway that started a moment ago gets a short axis, not a long one with a spike at its end.
   const lived = Math.max(12, Math.ceil((to - startedAt) / stepMs));
   const count = Math.min(wanted, lived);
-  const size = count < 90 ? 1 : (gathered[range] ?? 1);
+  const size = count < 90 ? 1 : (mergedPoints[range] ?? 1);
   const points = Math.floor(count / size);
   const gather = <T,>(values: readonly T[], join: (part: readonly T[]) => T): readonly T[] => {
     const shown = values.slice(values.length - points * size);

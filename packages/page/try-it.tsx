@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { AskedQuestion, CallReport, TryEvents } from "../junctor/src/admin/answers.ts";
-import { type Api, ApiError, type StreamEvent } from "./api.ts";
+import type { Api, StreamEvent } from "./api.ts";
 import { Icon } from "./icons.tsx";
 import { Badge, CopyButton, Empty, messageOf, Segments } from "./parts.tsx";
 import { type QuestionAnswer, Questions } from "./question.tsx";
@@ -29,13 +29,13 @@ type TryState =
   | { readonly kind: "ended"; readonly result: unknown; readonly isError: boolean; readonly ms: number }
   | { readonly kind: "failed"; readonly message: string; readonly data?: unknown };
 
-interface Told {
+interface Message {
   readonly text: string;
   readonly share?: number;
 }
 
-/** Most progress and log messages that are shown. */
-const maxTold = 500;
+/** The newest progress and log messages are shown, this many. */
+const maxMessages = 500;
 
 interface TryItProps {
   readonly api: Api;
@@ -52,9 +52,9 @@ interface TryItProps {
 export function TryIt({ api, callee, schema, as, from, url }: TryItProps): JSX.Element {
   const [value, setValue] = useState<FormValue>(() => defaultsOf(schema, schema) ?? {});
   const [isJson, setJson] = useState(false);
-  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
-  const [isTried, setTried] = useState(false);
-  const { state, told, start, answer, cancel, endedAt } = useTry(api, callee, as);
+  const [leftFields, setLeftFields] = useState<ReadonlySet<string>>(new Set());
+  const [isSubmitted, setSubmitted] = useState(false);
+  const { state, messages, start, answer, cancel, endedAt } = useTry(api, callee, as);
   useArguments(api, from, setValue);
   const faults = useMemo(
     () =>
@@ -68,16 +68,16 @@ export function TryIt({ api, callee, schema, as, from, url }: TryItProps): JSX.E
       }),
     [schema, value],
   );
-  const shown = faults.filter(({ id }) => isTried || left.has(id));
+  const shown = faults.filter(({ id }) => isSubmitted || leftFields.has(id));
   const form = {
     root: schema,
     faults: new Map(shown.map(({ id, message }) => [id, message])),
-    onLeave: (id: string) => setLeft((before) => (before.has(id) ? before : new Set([...before, id]))),
+    onLeave: (id: string) => setLeftFields((before) => (before.has(id) ? before : new Set([...before, id]))),
   };
   const call = (): void => {
-    setTried(true);
+    setSubmitted(true);
     if (isOpen(state)) return;
-    // What a form calls wrong, a server may accept: only what cannot be sent stops the call.
+    // A server may accept what the form finds wrong: written as JSON, only text that does not parse stops the call.
     if (hasUnfinished(value) || (faults.length > 0 && !isJson))
       document.getElementById(faults[0]?.id ?? "arguments")?.focus();
     else void start(value);
@@ -103,36 +103,37 @@ export function TryIt({ api, callee, schema, as, from, url }: TryItProps): JSX.E
         <CallBar callee={callee} state={state} faults={isJson ? [] : shown} onCancel={cancel} as={as} />
       </form>
       <aside class="answer" aria-label="Answer">
-        <Output state={state} told={told} onAnswer={answer} endedAt={endedAt} />
+        <Output state={state} messages={messages} onAnswer={answer} endedAt={endedAt} />
         {!("resource" in callee) && <Elsewhere callee={callee} value={value} url={url} />}
       </aside>
     </div>
   );
 }
 
-/** One call at a time, with everything it says. */
+/** Runs one call at a time, and collects its messages. */
 function useTry(
   api: Api,
   callee: Callee,
   as: string | undefined,
 ): {
   readonly state: TryState;
-  readonly told: readonly Told[];
+  readonly messages: readonly Message[];
   readonly endedAt: number;
   readonly start: (value: FormValue) => Promise<void>;
   readonly answer: (answers: { readonly [key: string]: QuestionAnswer }) => void;
   readonly cancel: () => void;
 } {
   const [state, setState] = useState<TryState>({ kind: "idle" });
-  const [told, setTold] = useState<readonly Told[]>([]);
+  const [messages, setMessages] = useState<readonly Message[]>([]);
   const [endedAt, setEndedAt] = useState(0);
   const running = useRef<{ id?: string; readonly stopping: AbortController } | undefined>(undefined);
   useEffect(() => () => running.current?.stopping.abort(), []);
-  const say = (each: Told): void => setTold((before) => [...before, each].slice(-maxTold));
+  const addMessage = (message: Message): void =>
+    setMessages((before) => [...before, message].slice(-maxMessages));
   const onEvent = ({ kind, data }: StreamEvent<TryEvents>): void => {
     if (kind === "began" && running.current !== undefined) running.current.id = data.try;
-    else if (kind === "progress") say(toProgress(data));
-    else if (kind === "log") say({ text: `${data.level}: ${toText(data.data)}` });
+    else if (kind === "progress") addMessage(toProgress(data));
+    else if (kind === "log") addMessage({ text: `${data.level}: ${toText(data.data)}` });
     else if (kind === "question") setState({ kind: "asked", questions: data.questions });
     else if (kind === "result") setState({ kind: "ended", ...data });
     else if (kind === "error")
@@ -141,7 +142,7 @@ function useTry(
   const start = async (value: FormValue): Promise<void> => {
     const stopping = new AbortController();
     running.current = { stopping };
-    setTold([]);
+    setMessages([]);
     setState({ kind: "running" });
     const body = {
       ...callee,
@@ -161,11 +162,10 @@ function useTry(
     const { id } = running.current ?? {};
     setState({ kind: "running" });
     api.send("POST", `/api/try/${id}/answers`, { answers }).catch((error: unknown) => {
-      const isRefused = error instanceof ApiError;
-      setState({ kind: "failed", message: isRefused ? error.message : messageOf(error) });
+      setState({ kind: "failed", message: messageOf(error) });
     });
   };
-  return { state, told, endedAt, start, answer, cancel: () => running.current?.stopping.abort() };
+  return { state, messages, endedAt, start, answer, cancel: () => running.current?.stopping.abort() };
 }
 
 /** Takes over the arguments of an earlier call, if they were recorded. */
@@ -236,7 +236,7 @@ interface ArgumentsProps {
   readonly onJson: (isJson: boolean) => void;
 }
 
-/** Of all arguments in one field. */
+/** How all arguments are written in one field. */
 const wholeJson = {
   toText: (value: FormValue): string => (value instanceof UnfinishedJson ? value.text : toPrettyJson(value)),
   parse: (text: string): FormValue => toJson(text) ?? {},
@@ -281,7 +281,7 @@ function Arguments({ schema, value, onChange, isJson, onJson }: ArgumentsProps):
   );
 }
 
-function toProgress({ progress, total, message }: TryEvents["progress"]): Told {
+function toProgress({ progress, total, message }: TryEvents["progress"]): Message {
   const count = total === undefined ? String(progress) : `${progress} of ${total}`;
   const text = message ?? count;
   return total === undefined || total <= 0 ? { text } : { text, share: progress / total };
@@ -289,13 +289,13 @@ function toProgress({ progress, total, message }: TryEvents["progress"]): Told {
 
 interface OutputProps {
   readonly state: TryState;
-  readonly told: readonly Told[];
+  readonly messages: readonly Message[];
   readonly endedAt: number;
   readonly onAnswer: (answers: { readonly [key: string]: QuestionAnswer }) => void;
 }
 
-function Output({ state, told, onAnswer, endedAt }: OutputProps): JSX.Element {
-  const share = told.at(-1)?.share;
+function Output({ state, messages, onAnswer, endedAt }: OutputProps): JSX.Element {
+  const share = messages.at(-1)?.share;
   return (
     <section aria-label="What the call says" aria-live="polite" class="output">
       <header>
@@ -321,7 +321,7 @@ function Output({ state, told, onAnswer, endedAt }: OutputProps): JSX.Element {
       {share !== undefined && isOpen(state) && (
         <progress value={share} max={1} aria-label="Progress of the call" />
       )}
-      {told.length > 0 && <pre class="code stream">{told.map(({ text }) => text).join("\n")}</pre>}
+      {messages.length > 0 && <pre class="code stream">{messages.map(({ text }) => text).join("\n")}</pre>}
       {state.kind === "asked" && <Questions questions={state.questions} onAnswer={onAnswer} />}
       {state.kind === "failed" && (
         <div class="trouble" role="alert">
@@ -334,7 +334,7 @@ function Output({ state, told, onAnswer, endedAt }: OutputProps): JSX.Element {
   );
 }
 
-const ways = ["junctor call", "curl", "TypeScript"] as const;
+const notations = ["junctor call", "curl", "TypeScript"] as const;
 
 /** The same call in a terminal and in a program. The key is not part of it. */
 function Elsewhere(props: {
@@ -343,10 +343,10 @@ function Elsewhere(props: {
   readonly url: string | undefined;
 }): JSX.Element | null {
   const { callee, value, url } = props;
-  const [way, setWay] = useState<string>(ways[0]);
+  const [notation, setNotation] = useState<string>(notations[0]);
   if (!("tool" in callee)) return null;
   const text = writeCall(
-    way,
+    notation,
     callee.tool,
     value instanceof UnfinishedJson ? {} : (value ?? {}),
     url ?? "http://127.0.0.1:7780/mcp",
@@ -356,9 +356,9 @@ function Elsewhere(props: {
       <h3>Do the same elsewhere</h3>
       <Segments
         label="Written for"
-        value={way}
-        options={ways.map((each) => ({ value: each, label: each }))}
-        onChange={setWay}
+        value={notation}
+        options={notations.map((each) => ({ value: each, label: each }))}
+        onChange={setNotation}
       />
       <div class="code-line">
         <pre>{text}</pre>
@@ -368,13 +368,13 @@ function Elsewhere(props: {
   );
 }
 
-function writeCall(way: string, tool: string, value: unknown, url: string): string {
+function writeCall(notation: string, tool: string, value: unknown, url: string): string {
   const quote = (text: string): string =>
     /^[\w./:=@,+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
-  if (way === "junctor call") {
+  if (notation === "junctor call") {
     return `junctor call ${quote(tool)} --server ${url} \\\n  --args ${quote(JSON.stringify(value))}`;
   }
-  if (way === "curl") {
+  if (notation === "curl") {
     const message = {
       jsonrpc: "2.0",
       id: 1,

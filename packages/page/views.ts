@@ -1,11 +1,11 @@
 import type { IconName } from "./icons.tsx";
 
-/** A view that one can go to. */
+/** A view in the navigation. */
 export interface ViewRow {
   readonly name: string;
   readonly label: string;
   readonly icon: IconName;
-  /** With `g` before it, the key that goes there. */
+  /** The key that opens it after `g`. */
   readonly key: string;
 }
 

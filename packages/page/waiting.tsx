@@ -7,7 +7,7 @@ import { hrefOf, type Route } from "./route.ts";
 import { type Store, useKnown } from "./store.ts";
 import { describeAge, describeCount } from "./words.ts";
 
-/** One thing that waits for a person. Another kind of it is another function that makes these. */
+/** One thing that waits for a person. Each kind has a function that makes its items. */
 interface WaitingItem {
   readonly id: string;
   readonly group: string;
@@ -21,7 +21,7 @@ interface WaitingItem {
 /** What needs a decision, and until when. */
 export function Waiting({ store, route }: { readonly store: Store; readonly route: Route }): JSX.Element {
   const { parked, problems, servers, status } = useKnown(store);
-  const items = [...ofEdit(problems), ...ofParked(parked), ...ofHeld(servers)];
+  const items = [...toEditItems(problems), ...toParkedItems(parked), ...toHeldItems(servers)];
   const open = items.find(({ id }) => id === route.rest) ?? (route.rest === "" ? items[0] : undefined);
   return (
     <div class={`view waiting-view ${route.rest === "" ? "" : "has-detail"}`}>
@@ -80,7 +80,7 @@ export function Waiting({ store, route }: { readonly store: Store; readonly rout
   );
 }
 
-function ofEdit({ waiting }: Problems): readonly WaitingItem[] {
+function toEditItems({ waiting }: Problems): readonly WaitingItem[] {
   if (waiting === undefined) return [];
   const { edits, version } = waiting;
   return [
@@ -96,7 +96,7 @@ function ofEdit({ waiting }: Problems): readonly WaitingItem[] {
   ];
 }
 
-/** The part of an edit that starts, reaches, loads or loosens something, and the way to take it. */
+/** The part of an edit that starts, reaches, loads or loosens something, with a button that takes it. */
 export function EditView(props: {
   readonly store: Store;
   readonly edits: readonly string[];
@@ -137,7 +137,7 @@ export function EditView(props: {
   );
 }
 
-function ofParked({ parked }: ParkedCalls): readonly WaitingItem[] {
+function toParkedItems({ parked }: ParkedCalls): readonly WaitingItem[] {
   return parked.slice(0, 200).map((call) => {
     const { server, tool, caller, ageMs, leftMs, questions, waitsFor } = call;
     const left = leftMs === undefined ? "" : `${describeAge(leftMs)} left`;
@@ -178,7 +178,7 @@ function ofParked({ parked }: ParkedCalls): readonly WaitingItem[] {
   });
 }
 
-function ofHeld(servers: readonly ServerReport[]): readonly WaitingItem[] {
+function toHeldItems(servers: readonly ServerReport[]): readonly WaitingItem[] {
   return servers
     .filter(({ unapproved = [] }) => unapproved.length > 0)
     .map(({ name, unapproved = [] }) => ({

@@ -53,7 +53,7 @@ export function describeMoment(at: number): string {
   return `${describeTime(at)}.${String(Math.floor(at % 1000)).padStart(3, "0")}`;
 }
 
-/** The time of today, the day before: "14:02", "12 Nov". */
+/** The time within the last 20 hours, else the day: "14:02", "12 Nov". */
 export function describeSince(at: number, now: number): string {
   if (now - at < 20 * 3_600_000) return describeTime(at).slice(0, 5);
   return new Date(at).toLocaleDateString("en-GB", { day: "numeric", month: "short" });

@@ -102,7 +102,7 @@ test("a form without an origin is refused", async () => {
   expect(reply.status).toBe(403);
 });
 
-test("a form of one browser is no good in another", async () => {
+test("a form of one browser is refused from another", async () => {
   const scene = await begin();
   const mallory = createVisitor();
   const page = await mallory.open(scene.link);
@@ -112,7 +112,7 @@ test("a form of one browser is no good in another", async () => {
   await expectNothing(scene);
 });
 
-test("a cookie of an earlier step is no good in a later one", async () => {
+test("a cookie of an earlier step is refused in a later one", async () => {
   const scene = await begin();
   const first = await scene.visitor.open(scene.link);
   const planted = new Map(scene.visitor.cookies);
@@ -133,7 +133,7 @@ test("consent needs the word of its page", async () => {
   await expectNothing(scene);
 });
 
-test("an answer that comes to another browser is refused, and no good in the right one either", async () => {
+test("an answer that comes to another browser is refused, and afterwards also in the right one", async () => {
   const scene = await begin();
   const callback = await atCallback(scene);
   const mallory = createVisitor();

@@ -46,7 +46,7 @@ async function callTool(
 }
 
 describe("servers", () => {
-  test("that are up, down and of this process are told apart, with the reason and the next try", async () => {
+  test("that are up, down and of this process are distinguished, with the reason and the next try", async () => {
     await using admin = await startAdmin(
       { mcpServers: { store: statefulServer(), dead: deadServer } },
       { local },
@@ -268,7 +268,7 @@ test("arguments and results of servers are kept only where the config says so, w
   expect(JSON.stringify(shown)).not.toContain(secret);
 });
 
-test("a server that is killed is told to be down and then up again", async () => {
+test("a server that is killed is reported as down, and then as up again", async () => {
   await using admin = await startAdmin({ mcpServers: { store: statefulServer() } });
   using events = await admin.open("/api/events?only=server,log");
   await expect.poll(() => events.of("hello")).toHaveLength(1);

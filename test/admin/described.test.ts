@@ -227,7 +227,7 @@ test.each([
   expect([reply.status, reply.json.error]).toEqual([400, { code: "admin.bad_request", message }]);
 });
 
-test("the page and the commands ask only for routes that there are", () => {
+test("the page and the commands use only routes that exist", () => {
   /** A part that the code fills in matches any part of a route. */
   const isAsked = (asked: string, path: string): boolean => {
     const [parts, wanted] = [path.split("/"), asked.split("/")];

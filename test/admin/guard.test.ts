@@ -60,7 +60,7 @@ describe("a request that a page of another site could have made is refused, also
       expect((await admin.call("/api/status", { headers: { origin } })).status).toBe(200);
   });
 
-  test("a preflight gets no leave", async () => {
+  test("a preflight request is refused", async () => {
     const reply = await admin.call("/api/drain", {
       method: "OPTIONS",
       headers: { origin: admin.adminUrl, "access-control-request-method": "POST" },

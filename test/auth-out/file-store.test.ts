@@ -45,7 +45,7 @@ test("only this user may read the files, and they hold no token in the clear", a
   }
 });
 
-test("a record put in the place of another is none", async () => {
+test("a record put in the place of another is not used", async () => {
   const folder = newFolder();
   const store = createFileStore({ folder });
   await store.write("alice", { token: "of alice" });
@@ -60,7 +60,7 @@ test("a record put in the place of another is none", async () => {
   expect(await store.read("alice")).toEqual({ token: "of alice" });
 });
 
-test("a record of another secret is none, and one of an earlier secret is read", async () => {
+test("a record of another secret is not used, and one of an earlier secret is", async () => {
   const folder = newFolder();
   await createFileStore({ folder, secrets: [secret] }).write("a", { token: "x" });
   const other = "another secret of more than thirty-two characters";
@@ -68,7 +68,7 @@ test("a record of another secret is none, and one of an earlier secret is read",
   expect(await createFileStore({ folder, secrets: [other, secret] }).read("a")).toEqual({ token: "x" });
 });
 
-test("a record that others may write is none", async () => {
+test("a record that others may write is not used", async () => {
   const folder = newFolder();
   const store = createFileStore({ folder });
   await store.write("a", { token: "x" });

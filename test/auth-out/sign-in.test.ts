@@ -121,7 +121,7 @@ test("a call without a way to sign in fails, and says what to do", async () => {
   });
 });
 
-test("an authorization server that registers no clients is told of by name, with the callback to register", async () => {
+test("an authorization server that registers no clients is named, with the callback to register", async () => {
   const { server, authorization } = await start({ registers: false });
   await expect(connect(server.url, { authorization })).rejects.toMatchObject({
     code: "auth.setup",

@@ -85,7 +85,7 @@ test("no call and no session is lost while a program is edited", { timeout: 180_
   await Promise.all(load);
 });
 
-test("a version that does not start changes nothing, and is told once", { timeout: 60_000 }, async () => {
+test("a version that does not start changes nothing, and is reported once", { timeout: 60_000 }, async () => {
   write(1);
   await using dev = await startDev(["server.mjs"]);
   await using client = await connect(dev.url);

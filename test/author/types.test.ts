@@ -164,7 +164,7 @@ async function typesOf(days: z.ZodType): Promise<string> {
   return stdout;
 }
 
-test("a program that fits the types of a server compiles, and one that does not is told where", async () => {
+test("a program that fits the types of a server compiles, and for one that does not the compiler says where", async () => {
   const types = await typesOf(z.number().optional());
   expect(compile({ "weather.d.ts": types, "main.ts": program('"Oslo"') })).toBe("");
   const said = compile({

@@ -47,7 +47,7 @@ describe("a parked call that is lost", () => {
     return { ...params, requestState, inputResponses };
   };
 
-  test("by a restart is told as one whose outcome is unknown", async () => {
+  test("by a restart is reported with an unknown outcome", async () => {
     const first = await start();
     const answered = await park(first);
     await first[Symbol.asyncDispose]();
@@ -55,14 +55,14 @@ describe("a parked call that is lost", () => {
     expect((await send(second, answered)).error).toEqual(abandoned);
   });
 
-  test("because its caller came too late is told so", async () => {
+  test("because its caller came too late is reported as such", async () => {
     await using front = await start({ parking: { ttlMs: 1 } });
     const answered = await park(front);
     await expect.poll(() => upstream.count("answered", `lost${calls}`)).toBe(1);
     expect((await send(front, answered)).error).toEqual(abandoned);
   });
 
-  test("is told so also an hour later", async () => {
+  test("is reported as such also an hour later", async () => {
     const clock = createVirtualClock(Date.now());
     const seal = createSeal({ secret, now: () => clock.now() });
     await using front = await start({ seal, parking: { ttlMs: 1 } });
@@ -72,7 +72,7 @@ describe("a parked call that is lost", () => {
     expect((await send(front, answered)).error).toEqual(abandoned);
   });
 
-  test("with its server, which an edit removed, is told so", async () => {
+  test("with its server, which an edit removed, is reported as such", async () => {
     await using front = await start();
     const answered = await park(front);
     await front.gateway.update({ mcpServers: {} });

@@ -128,7 +128,7 @@ describe.each([
       for (const question of heard) expect(question).toContain(`for ${name}`);
   });
 
-  test("every process is told in the status, with its reason", () => {
+  test("the status has every process, with its reason", () => {
     const [status] = front.gateway.status();
     const reasons = status?.connections?.map(({ reason }) => reason) ?? ["for all callers"];
     expect(reasons).toHaveLength(processes === 1 ? 1 : processes + 1);

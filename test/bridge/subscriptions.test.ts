@@ -118,7 +118,7 @@ describe.each<EraName>(["legacy", "modern"])("a listen over a %s server", (era) 
     expect(upstream.count("subscribe")).toBe(2);
   });
 
-  test("hears of a change under its own id", async () => {
+  test("is notified of a change under its own id", async () => {
     await using running = await run(era, "http");
     const { front } = running;
     using wire = new HttpWire(front.listener.port, "2026-07-28");

@@ -70,7 +70,7 @@ describe("a server that asks anyway", () => {
 });
 
 describe.each(["stdio", "http"] as const)("a server over %s that asks anyway", (way) => {
-  describe.each(["shared", "perSession", "exclusive"] as const)("on lines that are %s", (sharing) => {
+  describe.each(["shared", "perSession", "exclusive"] as const)("on connections that are %s", (sharing) => {
     let front: HttpFront;
     let child: ChildProcess | undefined;
 

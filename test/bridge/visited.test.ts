@@ -30,7 +30,7 @@ async function join(
   return { wire, stream, [Symbol.dispose]: () => wire[Symbol.dispose]() };
 }
 
-test("a caller that was asked to visit a page hears that its user is done there, when its call is over", async () => {
+test("a caller that was asked to visit a page is notified that its user is done there, when its call is over", async () => {
   // The next call of the same caller is on the line it was asked on.
   await using front = await startPages("exclusive");
   using alice = await join(front);
@@ -43,7 +43,7 @@ test("a caller that was asked to visit a page hears that its user is done there,
   expect(await alice.stream.message(1)).toEqual(notice("a"));
 });
 
-test("callers on one line hear of their own pages only, and of each once", async () => {
+test("callers on one connection are notified of their own pages only, and of each once", async () => {
   await using front = await startPages();
   using alice = await join(front);
   using bob = await join(front);
@@ -63,7 +63,7 @@ test("callers on one line hear of their own pages only, and of each once", async
   expect(bob.stream.messages).toEqual([notice("b"), notice("b2")]);
 });
 
-test("a page that two callers were sent to under one name is told to neither", async () => {
+test("of a page that two callers were sent to under one name neither is notified", async () => {
   await using front = await startPages();
   using alice = await join(front);
   using bob = await join(front);
@@ -95,7 +95,7 @@ test("revisions that know no such notice are not sent one", async () => {
   expect(old.stream.messages).toEqual([]);
 });
 
-test("a caller is told on the stream of its call while that is open", async () => {
+test("a caller is notified on the stream of its call while that is open", async () => {
   await using upstream = await startUpstream("legacy", "http");
   await using front = await startHttpFront({ mcpServers: { up: upstream.entry } });
   using wire = await connectLegacy(front.listener.port, "2025-11-25", canVisit);

@@ -105,7 +105,7 @@ test("--json gives the result as it came", async () => {
   expect(JSON.parse(stdout)).toMatchObject({ content: [{ type: "text", text: "3" }] });
 });
 
-test("a tool that fails ends with code 1, and its text is a complaint", async () => {
+test("a tool that fails ends with code 1, and its text is on the standard error stream", async () => {
   expect(await call(["fail"])).toEqual({
     code: 1,
     stdout: "",

@@ -88,7 +88,7 @@ test.each([
   expect(code).toBe(1);
 });
 
-test("a server that works and writes other text between its messages is told, and fine", async () => {
+test("a server that works and writes other text between its messages is fine, and the text is shown", async () => {
   await using folder = await makeConfigFolder();
   const file = await folder.write({ mcpServers: { a: cliServer({ tools: ["x"], stdout: "Welcome!" }) } });
   const { code, stdout } = await junctor(["check", "--config", file]);
@@ -208,7 +208,7 @@ test("--json has the collisions and the warnings too", async () => {
   ]);
 });
 
-test("a person is told the same, each thing once", async () => {
+test("the text output says the same, each thing once", async () => {
   await using folder = await makeConfigFolder();
   const { code, stdout, stderr } = await junctor(["check", "--config", await folder.write(odd)]);
   expect(code).toBe(0);

@@ -81,7 +81,7 @@ describe.skipIf(process.platform === "win32")("a config", () => {
     expect(checkPlaces(file, config, true)).toEqual([]);
   });
 
-  test("that does not exist, or is a pipe, is left to those who read it", () => {
+  test("that does not exist, or is a pipe, is left to the code that reads it", () => {
     expect(checkConfigPlace(join(folder, "missing"), false)).toEqual([]);
     expect(checkConfigPlace("/dev/null/x", false)).toEqual([]);
   });

@@ -69,7 +69,7 @@ test("a server that is up and does not list its tools is said to be missing", as
   );
 });
 
-test("one server of a config that does not start is told without its command", async () => {
+test("one server of a config that does not start is reported without its command", async () => {
   await using folder = await makeConfigFolder();
   const script = "console.error('the key s3cret-s3cret is wrong'); process.exitCode = 1; 's3cret-s3cret'";
   const file = await folder.write({

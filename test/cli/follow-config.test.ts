@@ -77,7 +77,7 @@ async function follow(
 const readAgain = "the config was read again";
 const notUsed = "the edited config is not used; the last good one stays";
 
-test("an edit that is told several times is applied once", async () => {
+test("an edit that is announced several times is applied once", async () => {
   save(one);
   const { reload, applied, lines } = await follow();
   save(two);
@@ -122,7 +122,7 @@ test("an edit that would let everyone in is not used at an address that others r
   expect([applied, lines]).toEqual([[], [notUsed]]);
 });
 
-test("a mistake is told once, and that it is gone", async () => {
+test("a mistake is logged once, and so is its correction", async () => {
   save(one);
   const { reload, applied, lines } = await follow();
   save("{");
@@ -136,7 +136,7 @@ test("a mistake is told once, and that it is gone", async () => {
   expect(applied).toEqual([]);
 });
 
-test("a file that is gone is told once", async () => {
+test("a file that is gone is logged once", async () => {
   save(one);
   const { reload, lines } = await follow();
   rmSync(file);
@@ -266,7 +266,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-test("what is wrong with a config is told to the person who agrees", async () => {
+test("what is wrong with a config is shown to the person who agrees", async () => {
   save(one);
   const { agree, applied, lines } = await follow(undefined, "off");
   save("{");

@@ -287,7 +287,7 @@ describe.concurrent("a tool or a caller", () => {
     expect(stderr).toMatch(/^junctor: --args is not JSON: .*; write --args '\{"name": "value"\}'\n$/);
   });
 
-  test("that nobody has", async () => {
+  test("that do not exist", async () => {
     const { code, stdout } = await type("why bob files__read_file --config {folder}/keyed.json");
     expect({ code, stdout }).toEqual({
       code: 1,
@@ -358,7 +358,7 @@ describe.concurrent("a server that", () => {
   });
 });
 
-describe.concurrent("what runs, or does not", () => {
+describe.concurrent("starting or asking a gateway", () => {
   test.each<Row>([
     [
       "serve --config {folder}/mcp.json --port {port}",
@@ -532,7 +532,7 @@ test.concurrent("an install that npx did not finish is named, and what to do abo
 describe.concurrent("a server that was given up says why in its own words", () => {
   const words = "it exited with code 1: API token expired (401)";
 
-  test("wherever those who run the gateway look", async () => {
+  test("wherever the person who runs the gateway looks", async () => {
     const file = write("open.json", { mcpServers: { files, gone: fails("API token expired (401)") } });
     await using open = startCliGateway(file, "--port", "0");
     const url = `http://127.0.0.1:${await open.port}/mcp`;
@@ -576,7 +576,7 @@ describe.concurrent("a server that was given up says why in its own words", () =
     expect(raw).not.toContain(token);
   });
 
-  test("but not to callers who had to prove who they are", async () => {
+  test("but not to callers that had to authenticate", async () => {
     await expect.poll(() => gateway.log.some(({ msg }) => msg === "gone is down")).toBe(true);
     const raw = await callRaw(`${places["gateway"]}/mcp`, { authorization: `Bearer ${key}` });
     expect(raw).toContain("the call was not sent: it exited with code 1; ");

@@ -186,7 +186,7 @@ test.each([
   await expect(find(name)).rejects.toThrow(message);
 });
 
-test("a registry that is none, or hidden in a private network behind a name, has one clear error", async () => {
+test("a server that is not a registry, or has a private address behind its name, has one clear error", async () => {
   await expect(searchRegistry("ftp://x", "a", signal)).rejects.toThrow("is not the address of a registry");
   await expect(searchRegistry(`${url}/elsewhere`, "a", signal)).rejects.toThrow("answered with status 404");
 });

@@ -80,7 +80,7 @@ describe.skipIf(process.platform === "win32")("without JUNCTOR_SECRET", () => {
     expect(readFileSync(file, "utf8")).toBe(text);
   });
 
-  test("a folder that cannot be made is told", () => {
+  test("a folder that cannot be made is reported", () => {
     const state = makeState();
     writeFileSync(join(state, "junctor"), "a file where the folder should be");
     const { secrets, warnings } = read({ XDG_STATE_HOME: state });
@@ -88,7 +88,7 @@ describe.skipIf(process.platform === "win32")("without JUNCTOR_SECRET", () => {
     expect(warnings[0]).toMatch(/cannot be made \((EEXIST|ENOTDIR)\): make its folder writable, or set/);
   });
 
-  test("a folder in its place is told", () => {
+  test("a folder in its place is reported", () => {
     const state = makeState();
     mkdirSync(join(state, "junctor", "secret"), { recursive: true, mode: 0o700 });
     expect(read({ XDG_STATE_HOME: state }).warnings).toHaveLength(1);

@@ -54,6 +54,6 @@ test.each([
   expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringContaining(message) as string });
 });
 
-test("top says so when nothing runs", () => {
+test("top says when no gateway runs", () => {
   expect(run("top").stderr).toContain("junctor serve starts one");
 });

@@ -134,7 +134,7 @@ describe("structured output", () => {
 });
 
 describe("a result", () => {
-  test("keeps content of every type, and what nobody knows", async () => {
+  test("keeps content of every type, and unknown members", async () => {
     const content = [
       { type: "text", text: "a", annotations: { audience: ["user"] } },
       { type: "image", data: "AQID", mimeType: "image/png" },
@@ -154,7 +154,7 @@ describe("a result", () => {
     expect(await client.callTool("echo", { message: "" })).toEqual({ content: [] });
   });
 
-  test("that is an error is a result, or a ToolError for those who ask", async () => {
+  test("that is an error is a result, or a ToolError on request", async () => {
     const failure = { content: [{ type: "text", text: "No such city." }], isError: true };
     const { client } = await meet({ call: () => complete(failure) });
     expect(await client.callTool("echo", { message: "" })).toEqual(failure);
@@ -163,7 +163,7 @@ describe("a result", () => {
     await expect(thrown).rejects.toMatchObject({ message: "No such city.", delivery: "answered" });
   });
 
-  test("of a type nobody knows is an error", async () => {
+  test("of an unknown type is an error", async () => {
     const { client } = await meet({ call: () => ({ result: { resultType: "hologram", content: [] } }) });
     await expect(client.callTool("echo", { message: "" })).rejects.toThrow(/unknown type "hologram"/);
   });

@@ -84,7 +84,7 @@ describe("an item that makes no sense", () => {
     expect(warnings).toEqual([expect.stringContaining("Left out of tools/list")]);
   });
 
-  test("is told once, and again when something else is wrong", async () => {
+  test("is reported once, and again when something else is wrong", async () => {
     const warnings: string[] = [];
     const faults: ListFault[] = [];
     let odd: unknown = { name: "odd", inputSchema: 1 };
@@ -140,7 +140,7 @@ describe("an item that clients would refuse", () => {
   });
 });
 
-test("what a definition says that nobody knows is kept for whoever reads it", async () => {
+test("unknown members of a definition are kept", async () => {
   const odd = {
     ...tool("odd"),
     title: "Odd",
@@ -225,7 +225,7 @@ test("however many ask at once, the list is fetched once", async () => {
   expect(new Set(all).size).toBe(1);
 });
 
-test("a change announced while the list is fetched makes the next to ask fetch it again", async () => {
+test("a change announced while the list is fetched makes the next request fetch it again", async () => {
   let isFirst = true;
   const pipe = new FakePipe((message) => {
     if (message.method !== "tools/list") return legacyScript()(message);

@@ -146,7 +146,7 @@ describe("an HTTP server is probed with server/discover", () => {
     expect(server.methods).toEqual(["server/discover"]);
   });
 
-  test("and where nothing listens, that is said", async () => {
+  test("and an address where nothing listens is an error that says so", async () => {
     await expect(connect(`http://127.0.0.1:${await freePort()}/mcp`)).rejects.toMatchObject({
       delivery: "not_sent",
       message: expect.stringContaining("nothing listens there") as unknown,

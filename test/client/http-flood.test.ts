@@ -77,7 +77,7 @@ async function settled(count: () => number): Promise<number> {
 }
 
 describe("a server over HTTP that floods", () => {
-  test("its stream of announcements has to wait, and is heard at its pace", async () => {
+  test("its stream of announcements has to wait, and is read at a limited pace", async () => {
     let said = (): number => 0;
     const { link, clock, heard, call } = await open((request, response) => {
       if (request.method === "GET") said = flood(stream(response), note);
@@ -94,7 +94,7 @@ describe("a server over HTTP that floods", () => {
     expect(heard() - heardBefore).toBeLessThan(2100);
   });
 
-  test("the stream of a call is heard to its end, answer included", async () => {
+  test("the stream of a call is read to its end, answer included", async () => {
     const { clock, heard, call } = await open((_, response) => {
       stream(response).end(note.repeat(4000) + answer);
     });

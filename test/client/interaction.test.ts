@@ -113,7 +113,7 @@ describe("input_required", () => {
     expect(called(pipe).map(({ params }) => params?.["requestState"])).toEqual([undefined, "s1", "s2"]);
   });
 
-  test("for what nobody offers fails the call, and it is not tried again", async () => {
+  test("for what the client does not offer fails the call, and it is not tried again", async () => {
     const pipe = new FakePipe(modernScript({ call: () => inputRequired({ inputRequests: { a: askName } }) }));
     const client = await connect(pipe.target, { handlers: { roots: () => [] } });
     await expect(client.callTool("echo", echo)).rejects.toThrow(/takes no form elicitation/);
@@ -128,7 +128,7 @@ describe("input_required", () => {
     await expect(client.callTool("echo", echo)).rejects.toThrow(/tea\/brew/);
   });
 
-  test("is passed on to those who compose providers", async () => {
+  test("is passed on to code that composes providers", async () => {
     const pipe = new FakePipe(
       modernScript({ call: () => inputRequired({ inputRequests: { a: askName }, requestState: "s" }) }),
     );
@@ -188,7 +188,7 @@ describe("the idle deadline stands still while the user is asked", () => {
   });
 });
 
-test("a user who is asked can be spared: giving the call up aborts the question", async () => {
+test("giving a call up aborts the question to its user", async () => {
   let asked: AbortSignal | undefined;
   const elicit = (_: object, signal: AbortSignal): Promise<never> => {
     asked = signal;

@@ -164,7 +164,7 @@ describe.runIf(process.platform === "linux")("with a guardian", () => {
     await gone([...children, ...guardians]);
   });
 
-  test("a parent that closes its children is held by nobody, and nobody else is ended", async () => {
+  test("a parent that closes its children is not kept alive, and no other process is ended", async () => {
     const bystander = startBystander();
     const parent = await startParent([direct, direct]);
     const { guardians, children } = familyOf(parent);
@@ -189,7 +189,7 @@ describe.runIf(process.platform === "linux")("with a guardian", () => {
     expect(isAlive(bystander)).toBe(true);
   });
 
-  test("that somebody ends, its children get another, which knows them all", async () => {
+  test("the children of a guardian that is killed get another one, which knows them all", async () => {
     const parent = await startParent([stubborn]);
     const [first] = familyOf(parent).guardians;
     process.kill(first!, "SIGKILL");
@@ -203,7 +203,7 @@ describe.runIf(process.platform === "linux")("with a guardian", () => {
     await gone([...children, ...guardians]);
   });
 
-  test("that gets what a terminal sends to everybody, a parent that is killed leaves nothing", async () => {
+  test("a guardian outlives the signals of a terminal, so a parent that is killed leaves nothing", async () => {
     const parent = await startParent([stubborn]);
     const { guardians, children } = familyOf(parent);
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.kill(guardians[0]!, signal);

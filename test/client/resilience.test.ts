@@ -272,7 +272,7 @@ describe("a server that accepts and drops at once", () => {
 });
 
 describe("the end", () => {
-  test("takes leave of a legacy session, and minds no refusal", async () => {
+  test("deletes a legacy session, and ignores a refusal", async () => {
     const { client, server } = await meet(() => "usual");
     await client.callTool("echo", echo);
     await client[Symbol.asyncDispose]();

@@ -80,7 +80,7 @@ test("a burst is delivered whole and in order", async () => {
   expect(seen).toEqual(Array.from({ length: 2000 }, (_, index) => index + 1));
 });
 
-test("progress is asked for only where somebody listens", async () => {
+test("progress is asked for only if the program listens", async () => {
   const pipe = new FakePipe(modernScript());
   const client = await connect(pipe.target);
   await client.callTool("echo", { message: "" });
@@ -97,7 +97,7 @@ describe("the log of a call", () => {
     expect(seen).toMatchObject([{ kind: "log", level: "error", data: "loud" }]);
   });
 
-  test("goes to the client where it cannot be told which call it belongs to", async () => {
+  test("goes to the client where it does not say which call it belongs to", async () => {
     const logs: unknown[] = [];
     const pipe = new FakePipe(modernScript());
     const client = await connect(pipe.target, { onLog: (event) => logs.push(event) });

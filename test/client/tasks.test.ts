@@ -49,7 +49,7 @@ function createWorker(): { readonly registry: Registry; readonly aborted: Promis
 }
 
 describe("a client over HTTP with tasks", () => {
-  test("waits for the result, tells the status and answers what is asked", async () => {
+  test("waits for the result, reports the status and answers what is asked", async () => {
     await using listener = await listenHttp(createServer(createWorker().registry, info), { port: 0 });
     const told: (string | undefined)[] = [];
     let asked = 0;
@@ -118,7 +118,7 @@ describe("a client over HTTP with tasks", () => {
     await aborted;
   });
 
-  test("that did not ask for tasks is told what it lacks, and gets optional tools at once", async () => {
+  test("that did not declare tasks gets an error that names them, and optional tools at once", async () => {
     await using listener = await listenHttp(createServer(createWorker().registry, info), { port: 0 });
     await using client = await connect(listener.url);
     await expect(client.callTool("wait")).rejects.toMatchObject({ rpcCode: -32021 });
@@ -194,7 +194,7 @@ describe("servers that do not keep to the rules", () => {
     expect(cancels()).toBe(1);
   });
 
-  test("a task for a client that declared none is an error", async () => {
+  test("a task for a client that did not declare tasks is an error", async () => {
     const { provider } = createScripted([completed]);
     await using client = await connect({ server: createServer(provider, info) });
     await expect(client.callTool("do")).rejects.toThrow('unknown type "task"');

@@ -28,7 +28,7 @@ const watch = (client: Client, uri: string, updated: string[] = []): Promise<() 
 describe.each<Revision>([...legacyRevisions, ...modernRevisions])(
   "a change on our server in %s",
   (revision) => {
-    test.each(["HTTP", "memory"])("is heard of over %s, and the list fetched again", async (way) => {
+    test.each(["HTTP", "memory"])("is noticed over %s, and the list fetched again", async (way) => {
       const server = await listen();
       onTestFinished(() => server[Symbol.asyncDispose]());
       const target = way === "HTTP" ? `http://127.0.0.1:${server.port}/mcp` : { server: server.server };
@@ -273,7 +273,7 @@ test("a legacy stream of announcements that was cut is opened again, and then ev
   await expect.poll(() => changes).toContain("tools");
 });
 
-test("nobody who listens is told of what was not announced", async () => {
+test("no listener is notified of what was not announced", async () => {
   const pipe = new FakePipe(legacyScript({ tools: [echoTool], capabilities }));
   const client = await connect(pipe.target);
   const changes = changesOf(client);

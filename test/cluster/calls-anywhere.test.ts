@@ -79,7 +79,7 @@ describe.skipIf(isSkipped)("three replicas behind a balancer", () => {
     await client.close();
   });
 
-  test("a listener at one hears that a list changed at another, and finds what is new", async () => {
+  test("a listener at one is notified that a list changed at another, and finds what is new", async () => {
     const listen = modern("subscriptions/listen", { notifications: { toolsListChanged: true } }, 7);
     const stream = await wires[0]!.post(listen);
     await wires[1]!.ask(modernCall("store__grow", { name: "grown" }));

@@ -63,7 +63,7 @@ describe.skipIf(isSkipped)("a program that may write to the engine and lacks the
   const untilWritten = async (changed: string): Promise<void> =>
     await expect.poll(() => intruder.run("GET", "junctor:revoked")).not.toBe(changed);
 
-  test("lets nobody in again by news", async () => {
+  test("does not restore a caller by news", async () => {
     await revoke("ada");
     const news = JSON.stringify({ kind: "revocation", caller: "ada", isRevoked: false, at: farAhead });
     for (const forged of [news, `${"A".repeat(43)}.${news}`, `.${news}`, "", "x".repeat(10_000)])
@@ -73,7 +73,7 @@ describe.skipIf(isSkipped)("a program that may write to the engine and lacks the
     expect(await statuses()).toEqual([401, 401]);
   });
 
-  test("lets nobody in again by values", async () => {
+  test("does not restore a caller by values", async () => {
     await revoke("ada");
     for (const slot of slots) await intruder.run("SET", slot, JSON.stringify({ ada: [0, farAhead] }));
     await intruder.run("SET", "junctor:revoked", "forged");
@@ -82,7 +82,7 @@ describe.skipIf(isSkipped)("a program that may write to the engine and lacks the
     expect(await statuses()).toEqual([401, 401]);
   });
 
-  test("lets nobody in again by news and values that replicas signed earlier", async () => {
+  test("does not restore a caller by news and values that replicas signed earlier", async () => {
     await revoke("ada");
     await untilHeard();
     const from = intruder.heard.length;
@@ -105,7 +105,7 @@ describe.skipIf(isSkipped)("a program that may write to the engine and lacks the
     expect(await statuses()).toEqual([401, 401]);
   });
 
-  test("adds no replica, and the log says that somebody tried", async () => {
+  test("adds no replica, and the log reports the attempt", async () => {
     const warnings: string[] = [];
     const onWarning = (text: string): number => warnings.push(text);
     await using store = await connectRedisStore({ url: engine.url, secrets: [secret], onWarning });

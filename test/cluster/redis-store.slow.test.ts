@@ -60,7 +60,7 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
     expect([...(await two.register("bbbbbbbbbbbb", "{}", 10_000)).keys()]).toEqual(["bbbbbbbbbbbb"]);
   });
 
-  test("gateways with different databases do not hear each other's news", async () => {
+  test("gateways with different databases do not receive each other's news", async () => {
     await using one = await connectRedisStore({ secrets, url: engine.url, prefix: "apart:" });
     await using three = await connectRedisStore({ secrets, url: `${engine.url}/3`, prefix: "apart:" });
     const heard: string[] = [];
@@ -70,7 +70,7 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
     await expect.poll(() => heard).toEqual(["of three"]);
   });
 
-  test("a connection that is cut is opened again, and news is heard again", async () => {
+  test("a connection that is cut is opened again, and news arrives again", async () => {
     await using proxy = await TcpProxy.to(Number(new URL(engine.url).port));
     await using store = await connectRedisStore({
       secrets,

@@ -71,7 +71,7 @@ describe.skipIf(isSkipped)("a legacy session at three replicas", () => {
     expect(await chat(5)).toEqual(["notifications/message", undefined]);
   });
 
-  test("subscribes at one, and hears of it on its stream at another", async () => {
+  test("subscribes at one, and is notified on its stream at another", async () => {
     const stream = await at(0).get().reply.head;
     expect(stream.status).toBe(200);
     const done = await at(1).ask(request(2, "resources/subscribe", { uri: "note://today" }));

@@ -175,7 +175,7 @@ test("another replica runs a server whose owner is gone", async () => {
   await expect.poll(() => call().catch(() => before)).not.toBe(before);
 });
 
-test("a server of another replica is reached again however often the line to it breaks", async () => {
+test("a server of another replica is reached again however often the connection to it breaks", async () => {
   await using stage = await startReplicas(2, { mcpServers: { store: statefulServer } });
   const [one, two] = stage.replicas as [TestReplica, TestReplica];
   const session = await beginSession(two);

@@ -86,7 +86,7 @@ describe.each(Object.entries(kinds))("a task %s", (_, { era, isHttp, sharing }) 
     }
   });
 
-  test("tells those who listen at any replica", async () => {
+  test("notifies listeners at any replica", async () => {
     const ref = await start(0, "up__survey", "heard");
     const callers = replicas.replicas.map(({ url }) => createTaskCaller(url));
     const over = new AbortController();

@@ -66,7 +66,7 @@ test("while secrets are rotated, a new replica and an old one reach each other",
   await expect(ask(old, renewed)).resolves.toBe(503);
 });
 
-test("a line that is meant for the replica that had the address before is refused", async () => {
+test("a connection that is meant for the replica that had the address before is refused", async () => {
   const keys = toTrunkKeys([secrets.own]);
   await using from = await openTrunk(secrets.own);
   await using to = await listenTrunk({ listen, keys, id: "ba9876543210", onWarning: () => {} });
@@ -104,7 +104,7 @@ test("a replica that is killed at the moment of a request fails this request alo
   await killed;
 });
 
-test("a replica that leaves while its line is refused harms nothing", async () => {
+test("a replica that leaves while its connection is refused harms nothing", async () => {
   using sockets = makeFolder();
   await using from = await sockets.open("from");
   await using to = await sockets.open("to");

@@ -82,7 +82,7 @@ test("a file that cannot be read is an error that says what to do", async () => 
 });
 
 // Root may read everything.
-test.skipIf(process.getuid?.() === 0)("a file of somebody else is an error too", async () => {
+test.skipIf(process.getuid?.() === 0)("a file of another user is an error too", async () => {
   const file = await write("{}");
   await chmod(file, 0);
   await expect(readConfig(file, {})).rejects.toThrow(

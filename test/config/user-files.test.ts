@@ -37,7 +37,7 @@ describe.skipIf(process.platform === "win32")("private files", () => {
     expect(readPrivateFile(join(folder, "large"), 100)).toBeUndefined();
   });
 
-  test("are created once, by the first who does so", () => {
+  test("are created once, by the first that tries", () => {
     const path = join(makeFolder(), "a", "secret");
     expect([createPrivateFile(path, "one"), createPrivateFile(path, "two")]).toEqual([true, false]);
     expect(readPrivateFile(path, 100)).toBe("one");

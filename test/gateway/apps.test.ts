@@ -161,7 +161,7 @@ describe.each(["modern", "legacy"] as const)("views of %s servers behind a gatew
   });
 });
 
-test("a caller that may not read a page is told of none, and resolves no bare name to a tool it may not use", async () => {
+test("a caller that may not read a page is not shown it, and resolves no bare name to a tool it may not use", async () => {
   const config = {
     mcpServers: { first: { command: "first" }, second: { command: "second" } },
     junctor: { deny: ["first__ui://*", "second__set-zone"] },

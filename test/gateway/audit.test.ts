@@ -149,7 +149,7 @@ describe("the audit of a gateway", () => {
     ]);
   });
 
-  test("tells a server that is down from a call that was refused", async () => {
+  test("distinguishes a server that is down from a call that was refused", async () => {
     const records = await record({ mcpServers: { child: statefulServer() } }, async (call) => {
       await call("child__die");
       await call("child__die");
@@ -161,7 +161,7 @@ describe("the audit of a gateway", () => {
     });
   });
 
-  test("has arguments for the servers that want it, without secrets, and else none", async () => {
+  test("has arguments only for the servers whose settings want it, without secrets", async () => {
     const args = '{"text":"mail ada@example.com","n":1}';
     const records = await record(
       {
@@ -181,7 +181,7 @@ describe("the audit of a gateway", () => {
     ]);
   });
 
-  test("has arguments for all servers but those that do not want it", async () => {
+  test("has arguments for all servers but those whose settings do not want it", async () => {
     const records = await record(
       {
         mcpServers: { ...mcpServers, other: statefulServer() },

@@ -292,7 +292,7 @@ describe("the credentials of a server", () => {
     expect.soft(secretsIn(JSON.stringify(stage.gateway.status()), upstream), "status").toEqual([]);
   });
 
-  test("are not told when nobody listens at its URL", async () => {
+  test("are not disclosed when nothing listens at its URL", async () => {
     const stage = await setStage({
       servers: () => ({
         http: {
@@ -313,7 +313,7 @@ describe("the credentials of a server", () => {
     expect.soft(secretsIn(JSON.stringify(stage.gateway.status()), upstream), "status").toEqual([]);
   });
 
-  test("are not told when a child prints them and exits", async () => {
+  test("are not disclosed when a child prints them and exits", async () => {
     const stage = await setStage({
       servers: () => ({
         pipe: {
@@ -331,7 +331,7 @@ describe("the credentials of a server", () => {
     expect.soft(secretsIn(stage.log(), { env: upstream.env }), "log").toEqual([]);
   });
 
-  test("are not told when a program does not exist", async () => {
+  test("are not disclosed when a program does not exist", async () => {
     const stage = await setStage({
       servers: () => ({
         pipe: { command: `no-such-program-${upstream.argument}`, env: { UPSTREAM_SECRET: upstream.env } },
@@ -343,7 +343,7 @@ describe("the credentials of a server", () => {
     expect.soft(secretsIn(stage.log(), { env: upstream.env }), "log").toEqual([]);
   });
 
-  test("are not told when a child prints them and dies in the middle of a call", async () => {
+  test("are not disclosed when a child prints them and dies in the middle of a call", async () => {
     const stage = await setStage();
     const answer = await stage.send(modernCall("pipe__die"));
     expect(answer).toContain("outcome_unknown");
@@ -400,7 +400,7 @@ describe("a key that may use one server", () => {
   });
 });
 
-test("junctor serve prints no secret, whatever its servers do and however talkative it is told to be", async () => {
+test("junctor serve prints no secret, whatever its servers do and at every log level", async () => {
   const folder = mkdtempSync(join(tmpdir(), "junctor-serve-"));
   cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
   const refusing = spawn(process.execPath, [fixture, "--http", "--refuse=401"], {

@@ -29,7 +29,7 @@ test("the other servers run, and status, log and lists name the one that is disa
   });
 });
 
-test("it comes with the config that needs no such variable, and is warned of once", async () => {
+test("it is up once the config needs no such variable, and is logged as disabled once", async () => {
   const env = { TOKEN_OF_CHILD: "a token for the child" };
   const child = { ...statefulServer([], { WHO: "${TOKEN_OF_CHILD}" }) };
   const late = { ...statefulServer([], { WHO: "${NOT_SET_HERE}" }) };
@@ -45,7 +45,7 @@ test("it comes with the config that needs no such variable, and is warned of onc
   expect(at.pidsOf("child")).toHaveLength(1);
 });
 
-test("a caller that may use nothing of it does not hear of it", async () => {
+test("a caller that may use nothing of it does not see it", async () => {
   const key = "0123456789abcdef-bob";
   const sha256 = createHash("sha256").update(key).digest("hex");
   await using at = await startTestGateway({

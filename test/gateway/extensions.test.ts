@@ -82,7 +82,7 @@ describe("extensions through a gateway", () => {
   const call = (name: string, extensions?: object): Promise<object> =>
     ask(modernCall(name, {}, { _meta: modernMeta(extensions === undefined ? {} : { extensions }) }));
 
-  test("a modern server hears those of the caller that pass, and the one that the config opened", async () => {
+  test("a modern server receives those of the caller that pass, and the one that the config opened", async () => {
     expect(textOf(await call("modern__told", offered))).toEqual({
       ...passed,
       "com.example/maps": { zoom: 3 },
@@ -90,7 +90,7 @@ describe("extensions through a gateway", () => {
     expect(textOf(await call("modern__told"))).toBeNull();
   });
 
-  test("a legacy server over HTTP hears them in the handshake of a conversation for such callers", async () => {
+  test("a legacy server over HTTP receives them in the handshake of a conversation for such callers", async () => {
     expect(textOf(await call("legacy__told", offered))).toEqual(passed);
     expect(textOf(await call("legacy__told"))).toBeNull();
   });
@@ -103,14 +103,14 @@ describe("extensions through a gateway", () => {
     expect(await ask2("modern__told")).toMatchObject(passed);
   });
 
-  test("a process that all callers share hears none, and no further process is started", async () => {
+  test("a process that all callers share receives none, and no further process is started", async () => {
     expect(textOf(await call("shared__told", offered))).toBeNull();
     expect(textOf(await call("shared__told"))).toBeNull();
     const status = front.gateway.status().find(({ name }) => name === "shared");
     expect(status?.connections ?? []).toHaveLength(0);
   });
 
-  test("a process of the caller's own hears those of the caller", async () => {
+  test("a process of the caller's own receives those of the caller", async () => {
     expect(textOf(await call("own__told", offered))).toEqual(passed);
   });
 

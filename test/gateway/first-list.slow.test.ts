@@ -70,7 +70,7 @@ describe("with nothing remembered", () => {
     expect(listTools(at.gateway.provider)).toBeInstanceOf(Array);
   });
 
-  test("a list that waits is told in the log, once for each server", async () => {
+  test("a list that waits is logged once for each server", async () => {
     const slow = gated();
     const lines: unknown[] = [];
     const log = {
@@ -120,7 +120,7 @@ describe("with nothing remembered", () => {
     });
   });
 
-  test("a call waits for all servers that may have its name at once, and for a list that hangs not again", async () => {
+  test("a call waits once for all servers that may have its name, and not again for a list that hangs", async () => {
     const hanging = quick("--hang=tools/list");
     const own = { prefix: false, startTimeoutMs: 1000 } as const;
     const clock = createVirtualClock(Date.now());
@@ -148,7 +148,7 @@ describe("with nothing remembered", () => {
     await updated;
   });
 
-  test("a call that its caller may not make does not wait, and tells nothing of the server", async () => {
+  test("a call that its caller may not make does not wait, and discloses nothing of the server", async () => {
     const slow = gated();
     await using gateway = await createGateway(
       { mcpServers: { slow: slow.entry }, junctor: { deny: ["slow__*"] } },

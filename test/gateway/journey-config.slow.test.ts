@@ -331,7 +331,7 @@ describe("middleware", () => {
     expect(text).not.toContain("a secret text");
   });
 
-  test("limits how often, each caller by itself", async () => {
+  test("limits the calls of each caller by itself", async () => {
     const keys = { alice: "alice-0123456789-abcdefgh", bob: "bob-0123456789-abcdefghij" };
     await using at = await startTestGateway(
       {
@@ -352,40 +352,46 @@ describe("middleware", () => {
     expect((await hers.call("child__count")).isError).toBeUndefined();
   });
 
-  test.each(dialects)("limits how long for $name, and the server is told to stop", async ({ connect }) => {
-    await using at = await startTestGateway({
-      mcpServers: { child: statefulServer() },
-      junctor: { limits: { tools: { "*__hold": { callTimeoutMs: 200 } } } },
-    });
-    await using client = await connect(at.url);
-    const ended = await client.call("child__hold", { key: "k" }).then(
-      (result) => JSON.stringify(result),
-      (error: unknown) => String(error),
-    );
-    expect(ended).toContain("not done after 0.2 s");
-    await expect.poll(() => at.stderrOf("child")).toContain("cancelled k");
-    expect(textOf(await client.call("child__echo", { text: "hi" }))).toBe("hi");
-  });
+  test.each(dialects)(
+    "limits the time of a call of $name, and the server is told to stop",
+    async ({ connect }) => {
+      await using at = await startTestGateway({
+        mcpServers: { child: statefulServer() },
+        junctor: { limits: { tools: { "*__hold": { callTimeoutMs: 200 } } } },
+      });
+      await using client = await connect(at.url);
+      const ended = await client.call("child__hold", { key: "k" }).then(
+        (result) => JSON.stringify(result),
+        (error: unknown) => String(error),
+      );
+      expect(ended).toContain("not done after 0.2 s");
+      await expect.poll(() => at.stderrOf("child")).toContain("cancelled k");
+      expect(textOf(await client.call("child__echo", { text: "hi" }))).toBe("hi");
+    },
+  );
 
-  test.each(dialects)("redacts what $name is told, in results and on the way", async ({ connect }) => {
-    await using at = await startTestGateway({
-      mcpServers: { child: statefulServer() },
-      junctor: { redact: ["/hush-[0-9]+/"] },
-    });
-    await using client = await connect(at.url);
-    const seen: unknown[] = [];
-    expect(textOf(await client.call("child__echo", { text: "say hush-42 now" }))).not.toContain("hush-42");
-    const held = client.call(
-      "child__hold",
-      { key: "k", text: "hush-43" },
-      { onprogress: (event) => seen.push(event) },
-    );
-    await expect.poll(() => seen.length).toBe(1);
-    await client.call("child__release", { key: "k" });
-    await held;
-    await client.call("child__chat", { words: "hush-44" }, { wantsLogs: true });
-    expect(JSON.stringify([seen, client.logs])).not.toMatch(/hush-[0-9]+/);
-  });
+  test.each(dialects)(
+    "redacts what $name receives, in results and while a call runs",
+    async ({ connect }) => {
+      await using at = await startTestGateway({
+        mcpServers: { child: statefulServer() },
+        junctor: { redact: ["/hush-[0-9]+/"] },
+      });
+      await using client = await connect(at.url);
+      const seen: unknown[] = [];
+      expect(textOf(await client.call("child__echo", { text: "say hush-42 now" }))).not.toContain("hush-42");
+      const held = client.call(
+        "child__hold",
+        { key: "k", text: "hush-43" },
+        { onprogress: (event) => seen.push(event) },
+      );
+      await expect.poll(() => seen.length).toBe(1);
+      await client.call("child__release", { key: "k" });
+      await held;
+      await client.call("child__chat", { words: "hush-44" }, { wantsLogs: true });
+      expect(JSON.stringify([seen, client.logs])).not.toMatch(/hush-[0-9]+/);
+    },
+  );
 });
 
 test("a call that is silent for longer than its server may be is ended, and told to stop", async () => {
@@ -400,7 +406,7 @@ test("a call that is silent for longer than its server may be is ended, and told
   await expect.poll(() => at.stderrOf("child")).toContain("cancelled k");
 });
 
-test("secrets of the config are not told", async () => {
+test("secrets of the config are not disclosed", async () => {
   const secret = "s3cr3t-0123456789";
   await using at = await startTestGateway(
     {

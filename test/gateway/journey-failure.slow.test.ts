@@ -233,7 +233,7 @@ test("an idle HTTP server that restarted with other tools is listed again and an
   expect((await client.listTools()).map(({ name }) => name)).toContain("http__sprout");
 });
 
-test("a client of a new kind is no news to the others", async () => {
+test("a client of a new kind causes no notification to the others", async () => {
   await using at = await startTestGateway({ mcpServers: { child: statefulServer() } });
   await using client = await dialects[0]!.connect(at.url);
   await client.listTools();
@@ -248,7 +248,7 @@ test("a client of a new kind is no news to the others", async () => {
   expect(client.changes).toEqual(["tools"]);
 });
 
-test("a client with a user is listed what is new after the line for such clients was let go", async () => {
+test("a client with a user is listed what is new after the connection for such clients was closed", async () => {
   const clock = createVirtualClock();
   const tools = join(folder, "tools");
   await using at = await startTestGateway(

@@ -107,7 +107,7 @@ describe.each(dialects)("$name", ({ name: dialect, isModern, connect }) => {
     });
   });
 
-  test("is told that a tool does not exist, by any other spelling", async () => {
+  test("gets an error for any other spelling of a tool's name", async () => {
     for (const name of ["echo", "v1.echo", "V1__echo", "v1__echo ", "nobody__echo", "v1__v1__echo"])
       await expect(client.call(name, { message: "hi" })).rejects.toMatchObject({
         code: expect.anything() as unknown,
@@ -156,7 +156,7 @@ describe.each(dialects)("$name", ({ name: dialect, isModern, connect }) => {
     await expect.poll(() => serverOf(server).stateOf(key)).toBe("aborted");
   });
 
-  test("cancels a call of a child, which is told", async () => {
+  test("cancels a call of a child, which is notified", async () => {
     const key = `cancelled by ${dialect}`;
     const controller = new AbortController();
     const call = client.call("child__hold", { key }, { signal: controller.signal });
@@ -245,7 +245,7 @@ describe.each(dialects)("$name", ({ name: dialect, isModern, connect }) => {
     },
   );
 
-  test("hears the log of a child that serves nobody else", async () => {
+  test("receives the log of a child that serves no other caller", async () => {
     // For some seconds after a call was given up, what is logged may be that call's and is nobody's.
     const chat = async (): Promise<readonly unknown[]> => {
       await client.call("child__chat", { words: `only for ${dialect}` }, { wantsLogs: true });
@@ -325,17 +325,22 @@ describe("a client with a user", () => {
     await expect.poll(() => at.stderrOf("child")).toContain(`cancelled ${key}`);
   });
 
-  test.each(dialects)("$name is shown what asks her, and she is asked", async ({ connect }) => {
-    await using client = await connect(at.url, { hasUser: true });
-    const names = (await client.listTools()).map(({ name }) => name);
-    expect(names).toContain("everything__trigger-elicitation-request");
-    expect(textOf(await client.call("everything__trigger-elicitation-request"))).toContain("Ada");
-    // One process is for all callers, also those that cannot be asked: the question is refused for them.
-    await using other = await connect(at.url);
-    const asked = other.call("everything__trigger-elicitation-request").then(textOf, String);
-    // In the modern era the caller is told so; in the legacy one the server is, which says it in its own words.
-    await expect(asked).resolves.toMatch(/needs the client capabilities: elicitation|does not offer|error/i);
-  });
+  test.each(dialects)(
+    "the user of $name is asked; a caller without a user is refused",
+    async ({ connect }) => {
+      await using client = await connect(at.url, { hasUser: true });
+      const names = (await client.listTools()).map(({ name }) => name);
+      expect(names).toContain("everything__trigger-elicitation-request");
+      expect(textOf(await client.call("everything__trigger-elicitation-request"))).toContain("Ada");
+      // One process is for all callers, also those that cannot be asked: the question is refused for them.
+      await using other = await connect(at.url);
+      const asked = other.call("everything__trigger-elicitation-request").then(textOf, String);
+      // In the modern era the caller is told so; in the legacy one the server is, which says it in its own words.
+      await expect(asked).resolves.toMatch(
+        /needs the client capabilities: elicitation|does not offer|error/i,
+      );
+    },
+  );
 });
 
 test("nothing was logged as an error", () => {

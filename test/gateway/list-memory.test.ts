@@ -180,7 +180,7 @@ describe("a file that is not as it was written", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("is as good as none when others may write it", async () => {
+  test("is ignored when others may write it", async () => {
     const { folder, open } = at(newFolder());
     const memory = open();
     memory.keep(files, toListed());
@@ -218,7 +218,7 @@ test("what a killed process left half written is removed after a while", async (
   expect(readdirSync(folder)).not.toContain("x.lists.abc.tmp");
 });
 
-test("a folder that cannot be written is told once, and nothing else fails", async () => {
+test("a folder that cannot be written is reported once, and nothing else fails", async () => {
   const file = join(root, "a-file");
   writeFileSync(file, "");
   const { open, warnings } = at(join(file, "lists"));

@@ -83,7 +83,7 @@ test("limits count calls, of all tools and of single ones", async () => {
   expect(await say(one)).not.toContain("sk-abc");
 });
 
-test("an edit gives nobody back what they used up, also of the limits that were edited", async () => {
+test("an edit keeps what callers have used up, also of the limits that it changes", async () => {
   const clock = createVirtualClock(1_000_000);
   const tools = { "ech?": { callsPerMinute: 2 } };
   await using first = await make({ limits: { callsPerMinute: 3, tools } }, clock);

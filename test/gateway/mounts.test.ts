@@ -170,7 +170,7 @@ test("the state of a question that one mount sealed opens at no other", async ()
   expect((await writing.ask(retry)).error).toBeUndefined();
 });
 
-test("a watch hears of the resources of its mount only", async () => {
+test("a watch is notified of the resources of its mount only", async () => {
   await using gateway = await start({
     profiles: { some: { deny: ["notes__note://b"] } },
   });
@@ -296,7 +296,7 @@ describe("an edit of the config", () => {
     expect((await (await reading.post(ping)).complete).status).toBe(404);
   });
 
-  test("changes what a profile has, and its sessions hear of it", async () => {
+  test("changes what a profile has, and its sessions are notified", async () => {
     await using gateway = await start();
     using wire = at("/mcp/reading", gateway.listener.port, "2025-11-25");
     await wire.initialize();

@@ -194,7 +194,7 @@ describe("an update", () => {
     expect(at.pidsOf("one")).toHaveLength(1);
   });
 
-  test("gives nobody back what they used up of a limit, also when its number changes", async () => {
+  test("keeps what callers have used up of a limit, also when its number changes", async () => {
     const config = (deny: readonly string[], callsPerMinute = 2): object => ({
       mcpServers: { one },
       junctor: { limits: { callsPerMinute }, deny },
@@ -221,7 +221,7 @@ describe("an update", () => {
     expect(await namesOf(client)).toContain(refused ? "one__echo" : "one.echo");
   });
 
-  test("takes keys away: who had one gets in no more", async () => {
+  test("takes keys away: callers with such a key get in no more", async () => {
     const config = (...names: readonly string[]): object => ({
       mcpServers: { one },
       junctor: { keys: Object.fromEntries(names.map((name) => [name, { sha256: sha256(name) }])) },
@@ -239,7 +239,7 @@ describe("an update", () => {
     await Promise.allSettled([his[Symbol.asyncDispose]()]);
   });
 
-  test("that brings the first keys is refused, because whoever listens knows of none", async () => {
+  test("that brings the first keys is refused, because the open listeners check none", async () => {
     await using at = await startTestGateway({ mcpServers: { one } });
     await using client = await connectTo(at.url);
     const update = at.gateway.update({

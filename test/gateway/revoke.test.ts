@@ -88,7 +88,7 @@ describe.each([
 ])("when a key %s", (_what, left) => {
   const after = toConfig({ ...left, bob: {} });
 
-  test("the stream of its session ends, the session is forgotten, and nobody else's", async () => {
+  test("the stream of its session ends and the session is forgotten; those of other callers stay", async () => {
     await using at = await start();
     using hers = await connectLegacy(at.listener.port, "2025-11-25", {}, ada);
     using his = await connectLegacy(at.listener.port, "2025-11-25", {}, bob);
@@ -180,7 +180,7 @@ describe.each([
   });
 });
 
-test("the first keys end what nobody needed a key for", async () => {
+test("the first keys end what was opened without a key", async () => {
   const parse = (config: object): GatewayConfig => parseConfigValue(config, { file: "mcp.json", env: {} });
   const notes = createRegistry();
   await using gateway = await startGateway(parse({ mcpServers: {} }), { local: { notes } });
@@ -199,7 +199,7 @@ test("the first keys end what nobody needed a key for", async () => {
 });
 
 describe("when a key may see less", () => {
-  test.each(dialects)("$name does not hear of what it may not see", async ({ connect }) => {
+  test.each(dialects)("$name is not notified of what it may not see", async ({ connect }) => {
     await using at = await start();
     await using hers = await connect(at.url, { key: keyOf("ada") });
     await hers.watch("note://secret");

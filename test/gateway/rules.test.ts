@@ -4,7 +4,7 @@ import { createDemoRegistry } from "../../packages/junctor/src/cli/serve/demo.ts
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { type GatewayLog, silentLog } from "../../packages/junctor/src/log/log.ts";
 
-test("a rule that matches nothing is a warning, told once", async () => {
+test("a rule that matches nothing is reported in one warning", async () => {
   const warnings: string[] = [];
   const log: GatewayLog = {
     ...silentLog,

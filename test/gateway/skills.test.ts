@@ -111,7 +111,7 @@ test("a skill of which a caller may not read one file is left out, in the list a
   );
 });
 
-test("a change of a file is told under the URI that callers know", async () => {
+test("a change of a file is announced under the URI that callers know", async () => {
   await using gateway = await createGateway({ mcpServers: {} }, { local: { shop: createShop(true) } });
   await using client = await connect({ server: gateway.server });
   const uri = "skill://shop/refunds/SKILL.md";

@@ -199,7 +199,7 @@ test(
   },
 );
 
-test("a log message of one caller's call does not go to another who happens to be the only one that asked for a log", async () => {
+test("a log message of one caller's call does not go to another caller that happens to be the only one that asked for a log", async () => {
   const listener = await listenToGateway();
   using asking = new RawSocket(listener.port);
   using silent = new RawSocket(listener.port);

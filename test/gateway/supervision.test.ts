@@ -111,7 +111,7 @@ describe("a child that cannot stay up", () => {
 });
 
 describe("a child that dies", () => {
-  test("in a call fails that call at once, is started again and listed again, and who listens hears of it", async () => {
+  test("in a call fails that call at once, is started again and listed again, and listeners are notified", async () => {
     const file = join(folder, "tools");
     const starts = join(folder, "starts-relisted");
     await writeFile(file, "old,die");
@@ -150,7 +150,7 @@ describe("a child that dies", () => {
 describe("a server that hangs in tools/list", () => {
   const config = { mcpServers: { hanging: quick("--hang=tools/list"), fine: quick() } };
 
-  test("does not hold up anybody's list", async () => {
+  test("does not hold up a list", async () => {
     await using gateway = await createGateway(config, { firstListMs: 300 });
     await gateway.ready;
     await expect.poll(() => statusOf(gateway, "hanging")).toBe("up");
@@ -160,7 +160,7 @@ describe("a server that hangs in tools/list", () => {
     await expect(call(gateway, "fine__echo")).resolves.toMatch(/^\d+$/);
   });
 
-  test("does not hold up the lists of those who can be asked, but for the first", async () => {
+  test("holds up only the first list of callers that can be asked", async () => {
     await using gateway = await createGateway(config, { firstListMs: 300 });
     await gateway.ready;
     await expect.poll(() => statusOf(gateway, "hanging")).toBe("up");

@@ -139,7 +139,7 @@ describe("tasks through a gateway", () => {
     expect(done["result"]).toMatchObject({ content: [{ text: JSON.stringify([yes, yes]) }] });
   });
 
-  test("a task that fails is told as failed, and one that is cancelled as cancelled", async () => {
+  test("a task that fails is reported as failed, and one that is cancelled as cancelled", async () => {
     const caller = ada();
     const failed = await caller.until(await caller.begin("up__fails"), "completed");
     expect(failed["result"]).toMatchObject({ isError: true });
@@ -236,7 +236,7 @@ describe("tasks through a gateway", () => {
     await at.gateway.update(config());
   });
 
-  test("a caller that listens hears each state of its task, redacted, and of no other's", async () => {
+  test("a caller that listens receives each state of its own task, redacted, and of no other", async () => {
     const caller = ada();
     const taskId = await caller.begin("up__ask");
     const foreign = await bob().begin("up__ask");

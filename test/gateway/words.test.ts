@@ -30,7 +30,7 @@ test("a server that hangs shows what it wrote so far, also to its standard outpu
   ]);
 });
 
-test("a server that ends again and again is told once that it writes other text", async () => {
+test("a server that ends again and again is reported once for writing other text", async () => {
   const warnings: string[] = [];
   const debugged: string[] = [];
   const log: GatewayLog = {

@@ -39,7 +39,7 @@ test.each([
   destroyAll(halves);
 });
 
-test("half handshakes and half requests over TLS do not either", async () => {
+test("half handshakes and half requests over TLS do not hold up requests either", async () => {
   const file = (name: string): string => join(import.meta.dirname, "../fixtures/tls", name);
   await using at = await listen({
     maxConnections: 16,

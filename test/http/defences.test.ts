@@ -165,7 +165,7 @@ describe("a client that dawdles", () => {
     expect((await reply.complete).status).toBe(200);
   });
 
-  test("with headers beyond all measure is told so", async () => {
+  test("with too many headers gets an error that says so", async () => {
     await using at = await listen();
     const reply = await exchange(at.port, { ...list, headers: [["x-large", "x".repeat(20_000)]] });
     expect(reply.status).toBe(431);
@@ -184,7 +184,7 @@ describe("beyond loopback", () => {
     },
   );
 
-  test("with authentication it is, for the names that were given and those of this machine itself", async () => {
+  test("requests are served with authentication, for the allowed hosts and the addresses of this machine", async () => {
     const authenticate = (): string => "anyone";
     await using at = await listen({ host: "0.0.0.0", authenticate, allowedHosts: ["mcp.example.com"] });
     expect((await exchange(at.port, { ...list, host: "mcp.example.com" })).status).toBe(200);
@@ -282,7 +282,7 @@ describe("authentication", () => {
     });
   });
 
-  test("a check that fails is a fault of ours, and tells nothing", async () => {
+  test("a check that throws is an internal error, and discloses nothing", async () => {
     const failing = (): never => {
       throw new Error("a secret detail");
     };

@@ -110,7 +110,7 @@ describe("through Request and Response", () => {
     expect(rest[2]).toMatchObject({ id: 1, result: { content: [{ text: "one two three" }] } });
   });
 
-  test("a notification is accepted with nothing in it", async () => {
+  test("a notification is accepted with an empty body", async () => {
     const notification = { jsonrpc: "2.0", method: "notifications/x" };
     const response = await mount().handler(post(notification, { "mcp-protocol-version": "2026-07-28" }));
     expect([response.status, response.body]).toEqual([202, null]);
@@ -181,13 +181,13 @@ describe("through Request and Response", () => {
     expect((await handler(new Request(to, { headers }))).status).toBe(status);
   });
 
-  test("a body that breaks off is answered all the same, so that nobody waits", async () => {
+  test("a body that breaks off is answered all the same", async () => {
     const body = new ReadableStream({ pull: (controller) => controller.error(new Error("gone")) });
     const broken = { method: "POST", headers: { "content-type": json }, body, duplex: "half" } as RequestInit;
     expect((await mount().handler(new Request(url, broken))).status).toBe(400);
   });
 
-  test("a fault of ours is answered with 500, and tells nothing", async () => {
+  test("an internal error is answered with 500, and discloses nothing", async () => {
     const authenticate = (): never => {
       throw new Error("a secret detail");
     };
@@ -264,7 +264,7 @@ describe("a client that leaves", () => {
     await expect.poll(() => aborts).toBe(1);
   });
 
-  test("before a legacy call says something can have it when it comes back", async () => {
+  test("before a legacy call sends anything gets its result when it comes back", async () => {
     const { handler, waits, registry, warnings } = mount();
     const begun = await handler(post(initializeOf("2025-11-25")));
     const session = { "mcp-session-id": begun.headers.get("mcp-session-id")! };

@@ -169,7 +169,7 @@ test("a tool can read the headers that mirror its call, and no others", async ()
   expect(chunk.toString()).toContain("undefined tools/call");
 });
 
-test("a client that waits for leave to send its body gets none from a server that would refuse it", async () => {
+test("a client that waits for permission to send its body gets none from a server that would refuse it", async () => {
   const at = await start();
   for (const [request, answer] of [
     [call(at, 1, "peek", "Expect: 100-continue\r\n"), "100 Continue"],

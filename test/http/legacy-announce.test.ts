@@ -134,7 +134,7 @@ test("of more than 1,024 things that changed before a stream was opened, the old
   expect(reply.messages[0]?.params).toEqual({ uri: "note://today/76" });
 });
 
-test("each session hears of a change once, on its own stream and on no other", async () => {
+test("each session is notified of a change once, on its own stream and on no other", async () => {
   const wires = await Promise.all(Array.from({ length: 20 }, () => connectLegacy(at.port)));
   const streams = await Promise.all(wires.map((wire) => wire.get().reply.head));
   await subscribe(wires[0]!, "note://today");

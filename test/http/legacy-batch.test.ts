@@ -50,7 +50,7 @@ describe("a batch in 2025-03-26", () => {
     expect(reply.messages.map(({ id }) => id)).toEqual([1, 2]);
   });
 
-  test("of notifications and answers alone is accepted with nothing in it", async () => {
+  test("of notifications and answers alone is accepted with an empty body", async () => {
     const reply = await (await wire.post([notification, { jsonrpc: "2.0", id: 9, result: {} }])).complete;
     expect([reply.status, reply.body]).toEqual([202, ""]);
   });
@@ -90,7 +90,7 @@ describe("a batch in 2025-03-26", () => {
     expect(reply.json).toHaveLength(128);
   });
 
-  test("with one id twice is refused, because nobody could tell its answers apart", async () => {
+  test("with one id twice is refused, because its answers could not be told apart", async () => {
     const reply = await (await wire.post([echo(1, "a"), echo(1, "b")])).complete;
     expect([reply.status, reply.json]).toMatchObject([400, { error: { code: -32600 } }]);
   });

@@ -94,7 +94,7 @@ describe.each(["2025-03-26", "2025-06-18", "2025-11-25"] as const)(
       }
     });
 
-    test("is not resumed from what it never said, and nothing is told", async () => {
+    test("is not resumed after an event that it never sent, and nothing is disclosed", async () => {
       const whole = await (await wire.post(legacyCall(5, "burst", { count: 3 }, progressToken))).complete;
       const [stream] = whole.events[0]!.id!.split(":");
       const wrong = [
@@ -161,7 +161,7 @@ test.each(["2025-03-26", "2025-06-18"] as const)("a client of %s is not sent awa
   expect(reply.json).toMatchObject({ id: 5, result: { content: [{ text: "worth the wait" }] } });
 });
 
-test("a reader that vanished without a word does not hold up the one who comes back", async () => {
+test("a reader that vanished does not hold up the client that comes back", async () => {
   await using large = await listen({ events: createMemoryEventStore({ maxStreamBytes: 32 * 1024 * 1024 }) });
   const message = "x".repeat(60_000);
   let sent = 0;
@@ -183,7 +183,7 @@ test("a reader that vanished without a word does not hold up the one who comes b
   expect(numbers).toEqual([...Array.from({ length: 300 }, (_, index) => index), undefined]);
 });
 
-test("what is no longer kept is not passed over in silence", async () => {
+test("resuming before the oldest event that is kept is an error", async () => {
   const events = createMemoryEventStore({ maxStreamBytes: 2000 });
   await using small = await listen({ events });
   using wire = await connectLegacy(small.port, "2025-11-25");

@@ -74,7 +74,7 @@ describe.each(revisions)("a session of %s", (revision) => {
     ]);
   });
 
-  test("accepts notifications with 202 and nothing in it", async () => {
+  test("accepts notifications with 202 and an empty body", async () => {
     const reply = await (
       await wire.post({ jsonrpc: "2.0", method: "notifications/roots/list_changed" })
     ).complete;
@@ -86,7 +86,7 @@ describe.each(revisions)("a session of %s", (revision) => {
     expect([reply.status, reply.json]).toMatchObject([400, { id: 5, error: { code: -32600 } }]);
   });
 
-  test("refuses a version header that nobody knows, and does without one", async () => {
+  test("refuses an unknown version header, and works without the header", async () => {
     const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
     expect((await wire.post(list, { "mcp-protocol-version": "1999-01-01" })).status).toBe(400);
     expect((await wire.post(list, { "mcp-protocol-version": undefined })).status).toBe(200);
@@ -149,7 +149,7 @@ describe.each(revisions)("a session of %s", (revision) => {
       expect(rest.messages.at(-1)!.result).toEqual({ content: [{ type: "text", text: "one two three" }] });
     });
 
-    test("goes on when its client was gone before anything was said", async () => {
+    test("goes on when its client was gone before anything was sent", async () => {
       const { socket } = wire.open(legacyCall(5, "silent", {}, progressToken));
       await expect.poll(() => at.waits.get("silent")).toBe("running");
       socket.cut();
@@ -291,7 +291,7 @@ describe("initialize", () => {
     },
   );
 
-  test("with more to say of its client than an id can hold is refused", async () => {
+  test("with more facts about its client than an id can hold is refused", async () => {
     await using at = await listen();
     const reply = await exchange(
       at.port,

@@ -318,7 +318,7 @@ describe("which era a request is of, on an endpoint for both", () => {
     expect((await exchange(at.port, modernPost(modernCall("greet")))).status).toBe(400);
   });
 
-  test("server/discover says what is there, how long that holds, and who says so", async () => {
+  test("server/discover names the capabilities, how long they hold, and the server", async () => {
     const reply = await exchange(at.port, modernPost(modern("server/discover")));
     expect(reply.json).toMatchObject({
       result: {

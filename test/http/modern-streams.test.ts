@@ -50,7 +50,7 @@ describe("JSON or a stream", () => {
     await reply.complete;
   });
 
-  test("progress nobody asked for makes no stream", async () => {
+  test("progress that was not asked for makes no stream", async () => {
     const reply = await (await wire.post(modernCall("burst", { count: 3 }))).complete;
     expect(reply.headers["content-type"]).toBe(json);
   });
@@ -95,7 +95,7 @@ describe("JSON or a stream", () => {
     );
   });
 
-  test("there is no session: none is given, and those named are not looked for", async () => {
+  test("there is no session: no id is issued, and an id that is sent is ignored", async () => {
     const stray = { "mcp-session-id": "stray", "last-event-id": "x:1" };
     const replies = [
       await wire.post(modernCall("echo", { message: "hi" }), stray),
@@ -112,7 +112,7 @@ describe("JSON or a stream", () => {
 describe("logs", () => {
   const level = (logLevel: string): object => ({ _meta: { "io.modelcontextprotocol/logLevel": logLevel } });
 
-  test("are not sent to those who asked for none", async () => {
+  test("are not sent to clients that asked for none", async () => {
     const reply = await (await wire.post(modernCall("chat"))).complete;
     expect(reply.isStream).toBe(false);
   });
@@ -200,7 +200,7 @@ describe("subscriptions/listen", () => {
     expect(tags).toEqual([id, id, id]);
   });
 
-  test("tells what was asked for and nothing else, to each listener its own", async () => {
+  test("sends each listener what it asked for and nothing else", async () => {
     const tools = await wire.post(listen({ toolsListChanged: true }, 1));
     const notes = await wire.post(listen({ resourceSubscriptions: ["note://today"] }, 1));
     await tools.message(1);

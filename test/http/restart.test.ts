@@ -94,7 +94,7 @@ test("a session is bound to its caller in the other process too", async () => {
   expect((await asBob.post(ping)).status).toBe(404);
 });
 
-test("what a broken stream did not deliver is lost with the process, and the client is told", async () => {
+test("what a broken stream did not deliver is lost with the process, and the client gets an error", async () => {
   const first = await listen({ seal: createSeal({ secret }) });
   using before = await connectLegacy(first.port);
   const call = legacyCall(1, "burst", { count: 2 }, { progressToken: 1 });

@@ -49,7 +49,7 @@ test("the card and its catalog are for everyone, and say where the endpoint is a
   expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
 });
 
-test("there is none unless it was asked for, and none that does not say where the endpoint is", async () => {
+test("there is no card unless the options ask for one, and none without the URL of the endpoint", async () => {
   await using listener = await listenHttp(server, { port: 0, publicUrl });
   for (const path of ["/mcp/server-card", "/.well-known/ai-catalog.json"])
     expect((await fetch(`http://127.0.0.1:${listener.port}${path}`)).status).toBe(404);

@@ -336,7 +336,7 @@ describe("tasks over HTTP", () => {
     expect((await call("tasks/get", { taskId })).error).toMatchObject({ code: -32602 });
   });
 
-  test("a listener hears of each state until the end, one that comes late hears the end", async () => {
+  test("a listener receives each state until the end, and a late one the end", async () => {
     const { registry } = createWorker();
     await using at = await serve(registry);
     const call = at.as("alice");

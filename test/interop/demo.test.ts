@@ -22,7 +22,7 @@ describe.each<Dialect>([...v1Dialects, ...v2Dialects])("$name, with junctor serv
     expect(names).toEqual(["echo", "add", "countdown", "greet"]);
   });
 
-  test("hears its echo", async () => {
+  test("gets its echo", async () => {
     const { content } = await client.callTool("echo", { message: "hello" });
     expect(content).toEqual([{ type: "text", text: "hello" }]);
   });
@@ -47,7 +47,7 @@ describe.each<Dialect>([...v1Dialects, ...v2Dialects])("$name, with junctor serv
     expect(content).toEqual([{ type: "text", text: "Hello, Grace!" }]);
   });
 
-  test.skipIf(hasForms)("is told that greeting needs a form, which the revision lacks", async () => {
+  test.skipIf(hasForms)("gets an error that greeting needs a form, which the revision lacks", async () => {
     expect(await client.callTool("greet")).toMatchObject({ isError: true });
   });
 

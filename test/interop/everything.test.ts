@@ -50,7 +50,7 @@ describe.each<Dialect>([...v1Dialects, ...v2Dialects])("$name, with our toolkit"
       expect(await textOf(client.callTool("echo", { message }))).toBe(message);
     });
 
-    test("give structured output to those who know it, and its text to all", async () => {
+    test("give structured output to clients that know it, and its text to all", async () => {
       await client.listTools();
       const result = await client.callTool("measure");
       expect(result.content).toEqual([{ type: "text", text: '{"celsius":21.5}' }]);
@@ -74,7 +74,7 @@ describe.each<Dialect>([...v1Dialects, ...v2Dialects])("$name, with our toolkit"
       expect(content[4]).toMatchObject({ resource: { uri: "note://inline", text: "inside" } });
     });
 
-    test("tell the model of a failure they meant to tell, and hide the others", async () => {
+    test("show the model the failures that are meant for it, and hide the others", async () => {
       expect(await client.callTool("refuse")).toMatchObject({
         isError: true,
         content: [{ text: "I would rather not." }],
@@ -127,13 +127,13 @@ describe.each<Dialect>([...v1Dialects, ...v2Dialects])("$name, with our toolkit"
       expect(sent.map(({ frame }) => frame.method)).toEqual([progress, progress, progress, undefined]);
     });
 
-    test("sends nothing but its result to those who did not ask", async () => {
+    test("sends nothing but its result to clients that did not ask for progress", async () => {
       const before = client.tap.frames.length;
       expect(await textOf(client.callTool("recite"))).toBe("one two");
       expect(client.tap.frames.slice(before).filter(({ sender }) => sender === "server")).toHaveLength(1);
     });
 
-    test("writes to the log of a caller who asked, from the level they asked for", async () => {
+    test("sends log messages to a caller that asked, from the level it asked for", async () => {
       const heard = countNotices(client, "notifications/message");
       await client.callTool("chat", {}, { logLevel: "warning" });
       await expect.poll(heard).toHaveLength(1);
@@ -213,7 +213,7 @@ describe.each<Dialect>([...v1Dialects, ...v2Dialects])("$name, with our toolkit"
       expect(frame.error).toMatchObject({ code: isModern ? -32602 : -32002 });
     });
 
-    test("report their changes to those who subscribed, for as long as they do", async () => {
+    test("report their changes to clients for as long as these are subscribed", async () => {
       const heard = countNotices(client, "notifications/resources/updated");
       await client.callTool("touch");
       expect(heard()).toHaveLength(0);

@@ -140,7 +140,7 @@ test("rules that ask cost the others nothing: what they do not name is not asked
   expect(shop.charged.get("a")).toBe(1);
 });
 
-test("a rule that nobody can answer is told", async () => {
+test("a rule that nobody can answer is reported", async () => {
   const config = { mcpServers: {}, junctor: { admin: false, ...asking("operator") } };
   const { warnings } = parseConfigValue(config, { file: "config", env: {}, folder: "." });
   expect(warnings.map(({ message }) => message).join()).toContain("asks somebody who cannot answer");

@@ -106,7 +106,7 @@ function makeFolder(): string {
   return folder;
 }
 
-test("a file tells calls that ended from those that were begun, also behind a line that was cut short", async () => {
+test("a file distinguishes calls that ended from calls that only began, also after a line that was cut short", async () => {
   const path = join(makeFolder(), "calls");
   const options = { path, keepMs: 1000, maxBytes: 1000, onWarning: () => {} };
   const clock = createVirtualClock(1_000_000);

@@ -125,7 +125,7 @@ describe("seed 001: tools/call streams over SSE", () => {
     expect(progressOf(reply).map(({ params }) => params!["progressToken"])).toEqual(["xyz", "xyz"]);
   });
 
-  test("the use of a tool is told, and a complete event ends the stream", async () => {
+  test("the use of a tool is reported, and a complete event ends the stream", async () => {
     const reply = await (await wire.post(legacyCall(1, "claudecode.search"), { accept })).complete;
     expect(progressOf(reply).map(({ params }) => params!["message"])).toEqual(["Using tool: grep", "found"]);
     expect(reply.messages.at(-1)!.result).toEqual({ content: [{ type: "text", text: "found" }] });

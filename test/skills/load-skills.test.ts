@@ -191,7 +191,7 @@ describe("front matter", () => {
     await expect(read(`name: x\ndescription: d\n${lines.join("\n")}`)).rejects.toThrow("not YAML");
   });
 
-  test("is missing in a text without it", async () => {
+  test("that is missing is refused", async () => {
     await expect(readFrontMatter("# Title", "x")).rejects.toThrow("does not begin with a front matter");
     await expect(readFrontMatter("---\nname: x\n", "x")).rejects.toThrow(
       "does not begin with a front matter",

@@ -196,7 +196,7 @@ describe("a GraphQL API", () => {
     );
   });
 
-  test("that tells its schema to nobody needs a file of it", async () => {
+  test("that does not disclose its schema needs a file of it", async () => {
     const api = await startApi(false);
     const { gateway } = await start(api.url);
     expect(gateway.status()[0]?.reason).toContain('write "schema": "./schema.graphql"');

@@ -366,7 +366,7 @@ describe("an answer", () => {
     expect(textOf(await client.callTool("x", {}))).toBe("{}\nMore pages: next: page=2; last: page=9");
   });
 
-  test("with Retry-After is tried once more for a read, when the wait is short, and told otherwise", async () => {
+  test("with Retry-After is tried once more for a read, when the wait is short, and otherwise reported", async () => {
     let asked = 0;
     const api = await startApi((_, response) => {
       asked++;

@@ -168,7 +168,7 @@ describe("a file", () => {
     expect(readFileSync(file, "utf8")).toBe('{"number":1}\n{"num\n{"number":2}\n');
   });
 
-  test("that cannot be written is told of once, until it can be again", () => {
+  test("that cannot be written is reported once, until it can be again", () => {
     const failures: unknown[] = [];
     const file = join(folder, "sub", "a.jsonl");
     const write = createAccessFile({ file, onFailed: (error) => void failures.push(error) });

@@ -195,7 +195,7 @@ describe("sampling", () => {
   });
 });
 
-test("a collector that switches protocols costs its spans only, and is told of once", async () => {
+test("a collector that switches protocols costs its spans only, and is reported once", async () => {
   const collector = createServer((socket) => {
     socket.on("error", () => {});
     socket.once("data", () =>
@@ -215,7 +215,7 @@ test("a collector that switches protocols costs its spans only, and is told of o
   collector.close();
 });
 
-test("a collector that is away costs no call, and is told of once", async () => {
+test("a collector that is away costs no call, and is reported once", async () => {
   await using sink = await startOtlpSink();
   sink.status = 400;
   const admin = await startAdmin({ mcpServers: {}, junctor: { traces: tracing(sink) } }, { local });

@@ -183,7 +183,7 @@ export const keyRows = {
     type: bound,
     consent: narrowBound,
     effect: "live",
-    byDefault: "all, and none",
+    byDefault: "all, and `/mcp`",
     doc: "the profiles it may use. A key with this is good at `/mcp/NAME` of these profiles only; `/mcp` answers 403 and says so",
   }),
 };
