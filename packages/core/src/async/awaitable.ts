@@ -1,4 +1,4 @@
-/** A value, or a promise of it. Most tools answer at once, and a promise where none is needed is work for nothing. */
+/** A value, or a promise of it. Most tools answer at once, and a needless promise costs time. */
 export type Awaitable<T> = T | Promise<T>;
 
 /**
@@ -16,7 +16,7 @@ export function settled<T>(value: Awaitable<T>): Awaitable<T> {
   return typeof then === "function" ? Promise.resolve(value) : value;
 }
 
-/** Goes on with a value: at once if it is there, else when it is. */
+/** Calls `next` with a value: at once, or when its promise resolves. */
 export function andThen<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable<U>): Awaitable<U> {
   return isPromise(value) ? value.then(next) : next(value);
 }
@@ -47,7 +47,7 @@ export function tryThen<T, U>(
   return isPromise(value) ? value.then(goOn, rescue) : goOn(value);
 }
 
-/** The same promise, with something done before it settles, whichever way: `finally` without its three promises. */
+/** Calls `end` before the promise settles, whichever way: `finally` without its three promises. */
 export function ending<T>(promise: Promise<T>, end: () => void): Promise<T> {
   return promise.then(
     (value) => {

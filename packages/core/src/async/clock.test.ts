@@ -27,7 +27,7 @@ test("a signal ends a wait with its reason, before it begins too", async () => {
   const waited = waitFor(never(), { signal: controller.signal, ms: 10, clock });
   controller.abort(new Error("enough"));
   await expect(waited).rejects.toThrow("enough");
-  const dropped = Promise.reject(new Error("nothing hears of this"));
+  const dropped = Promise.reject(new Error("not handled"));
   await expect(waitFor(dropped, controller)).rejects.toThrow("enough");
   expect(clock.sleeping).toBe(0);
 });

@@ -2,7 +2,7 @@
 export interface Clock {
   /** Milliseconds since some moment. It never jumps: for intervals, deadlines, ages and whatever else waits or expires. */
   now(): number;
-  /** Milliseconds since the epoch, by the wall clock. A person may set it and it may jump: only to date things. */
+  /** Milliseconds since the epoch, by the wall clock. It can be set and can jump: use it for dates only. */
   date(): number;
   /** Calls back once after a while, unless the returned function is called first. */
   timer(ms: number, callback: () => void): () => void;
@@ -10,7 +10,7 @@ export interface Clock {
   idleTimer?(ms: number, callback: () => void): () => void;
 }
 
-/** Timers take no more, about 25 days; with a greater number they would fire at once. */
+/** The longest delay of a timer, about 25 days. With a longer one it would fire at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
 /** Milliseconds by a clock that does not jump. The first use of `performance` would load eleven modules of Node into every server. */
@@ -19,7 +19,7 @@ function monotonicMs(): number {
   return seconds * 1000 + nanoseconds / 1e6;
 }
 
-/** Added to readings, so that 0 as a reading means long ago, also on a machine that has just started. */
+/** Added to readings, so that a reading of 0 is long ago even on a machine that has just started. */
 const originMs = Date.now() - monotonicMs();
 
 /** The time of this machine. */
@@ -76,7 +76,7 @@ interface WaitLimits {
   readonly clock?: Clock;
 }
 
-/** The result of a wait whose time was over before the promise settled. */
+/** The result of a wait that ran out of time before the promise settled. */
 export const timedOut: unique symbol = Symbol("timed out");
 
 /**
@@ -120,8 +120,9 @@ export function cpuTime(): NodeJS.CpuUsage {
 }
 
 /**
- * Milliseconds of CPU time since an earlier reading. Where others have the processor none passes, unlike on a clock. That of all threads of
- * the process counts, so it is never less than what this one took.
+ * Milliseconds of CPU time since an earlier reading. Unlike a clock, it does not advance
+ * while other processes have the processor. All threads of the process count, so it is never
+ * less than what this one used.
  */
 export function cpuMsSince(earlier: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(earlier);
@@ -136,8 +137,8 @@ const promptSlices = 100;
 const pauseMs = 2;
 
 /**
- * Cuts long work into slices. Call the function before each step: it gives a promise to await where other work is to have its
- * turn. Very long work takes one part in ten of the time, so that calls beside it are hardly slower.
+ * Cuts long work into slices. Call the function before each step: it returns a promise to await when other
+ * work should have its turn. Very long work takes a tenth of the time, so calls beside it are hardly slower.
  */
 export function createSlices(): () => Promise<void> | undefined {
   let slices = 0;

@@ -14,20 +14,20 @@ test("is a map that numbers its items, whatever comes and goes", () => {
       const numbered = new Numbered<{ readonly tag: number }>();
       const model = new Map<number, { readonly tag: number }>();
       let last = 0;
-      for (const each of commands) {
-        if (each.kind === "add") {
-          for (let tag = 0; tag < each.count; tag++) {
+      for (const step of commands) {
+        if (step.kind === "add") {
+          for (let tag = 0; tag < step.count; tag++) {
             const item = { tag };
             const number = numbered.add(item);
             expect(number).toBeGreaterThan(last);
             last = number;
             model.set(number, item);
           }
-        } else if (each.kind === "delete") {
-          const number = [...model.keys()][each.at % Math.max(1, model.size)] ?? each.at;
+        } else if (step.kind === "delete") {
+          const number = [...model.keys()][step.at % Math.max(1, model.size)] ?? step.at;
           expect(numbered.delete(number)).toBe(model.delete(number));
           expect(numbered.delete(number)).toBe(false);
-        } else expect(numbered.get(each.number)).toBe(model.get(each.number));
+        } else expect(numbered.get(step.number)).toBe(model.get(step.number));
         expect(numbered.size).toBe(model.size);
         expect(new Set(numbered.values())).toEqual(new Set(model.values()));
         for (const [number, item] of model) expect(numbered.get(number)).toBe(item);

@@ -16,12 +16,12 @@ export class Numbered<T extends object> {
     return this.#size;
   }
 
-  /** Takes something in, and says which number it has. */
+  /** Adds an item and returns its number. */
   add(item: T): number {
     if (2 * this.#size >= this.#items.length) this.#grow();
     const mask = this.#items.length - 1;
     let number = this.#last + 1;
-    // A number whose place is taken by an older item is left out.
+    // A number whose place is taken by an older item is skipped.
     while (this.#items[number & mask] !== undefined) number++;
     this.#items[number & mask] = item;
     this.#numberAt[number & mask] = number;
@@ -35,7 +35,7 @@ export class Numbered<T extends object> {
     return this.#numberAt[place] === number ? this.#items[place] : undefined;
   }
 
-  /** Lets go of it; false when it was not there. */
+  /** Removes an item; false when it was not there. */
   delete(number: number): boolean {
     if (this.get(number) === undefined) return false;
     this.#items[number & (this.#items.length - 1)] = undefined;
@@ -43,7 +43,7 @@ export class Numbered<T extends object> {
     return true;
   }
 
-  /** Everything there is at this moment, in no order. */
+  /** All items at this moment, in no particular order. */
   values(): readonly T[] {
     return this.#items.filter((item) => item !== undefined);
   }
@@ -68,30 +68,33 @@ function emptied<T>(length: number): (T | undefined)[] {
   return Array.from({ length }, () => undefined);
 }
 
-/** Things that are over and not closed yet. Dispose it to close all of them and wait until they are closed. */
+/**
+ * Resources that are no longer needed but not closed yet. Dispose it to close them all and
+ * wait until they are closed.
+ */
 export class ClosingSet implements AsyncDisposable {
-  /** Those that are still in use. */
+  /** Resources that are still in use. */
   readonly #retired = new Set<AsyncDisposable>();
   readonly #closing = new Set<Promise<void>>();
 
-  /** Closes a thing. Resolves when it is closed; a thing that cannot be closed properly is over all the same. */
-  close(thing: AsyncDisposable): Promise<void> {
-    this.#retired.delete(thing);
-    const closed: Promise<void> = Promise.resolve(thing[Symbol.asyncDispose]())
+  /** Closes a resource. Resolves when it is closed; errors while closing are ignored. */
+  close(resource: AsyncDisposable): Promise<void> {
+    this.#retired.delete(resource);
+    const closed: Promise<void> = Promise.resolve(resource[Symbol.asyncDispose]())
       .catch(() => {})
       .then(() => void this.#closing.delete(closed));
     this.#closing.add(closed);
     return closed;
   }
 
-  /** Closes a thing when `idle` resolves, or when the set is disposed. */
-  closeWhenIdle(thing: AsyncDisposable, idle: Promise<unknown>): void {
-    this.#retired.add(thing);
-    void idle.then(() => (this.#retired.has(thing) ? this.close(thing) : undefined));
+  /** Closes a resource when `idle` resolves, or when the set is disposed. */
+  closeWhenIdle(resource: AsyncDisposable, idle: Promise<unknown>): void {
+    this.#retired.add(resource);
+    void idle.then(() => (this.#retired.has(resource) ? this.close(resource) : undefined));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const thing of this.#retired) void this.close(thing);
+    for (const resource of this.#retired) void this.close(resource);
     await Promise.all(this.#closing);
   }
 }

@@ -3,7 +3,7 @@ import { ending } from "./awaitable.ts";
 import type { Clock } from "./clock.ts";
 import { Numbered } from "./collections.ts";
 
-/** How long something may take, and who else may stop it. */
+/** How long something may take, and what else may stop it. */
 export interface TimeLimits {
   /** The caller's own signal to stop. */
   readonly signal?: AbortSignal | undefined;
@@ -15,7 +15,10 @@ export interface TimeLimits {
   readonly maxTotalMs?: number | undefined;
 }
 
-/** The deadlines of all that is underway, with one timer: it waits for the first of them, and then looks who else is due. */
+/**
+ * The deadlines of all that is underway, with one timer: it waits for the first of them, then
+ * checks which others are due.
+ */
 export class Deadlines {
   readonly clock: Clock;
   readonly #defaults: () => Pick<TimeLimits, "timeoutMs" | "maxTotalMs">;
@@ -29,7 +32,10 @@ export class Deadlines {
     this.#defaults = defaults;
   }
 
-  /** Runs work under a deadline of its own, which it has to obey. An error it throws at once is a rejection too. */
+  /**
+   * Runs work under a deadline of its own, which it has to obey. An error that it throws at
+   * once becomes a rejection too.
+   */
   run<T>(limits: TimeLimits, work: (underway: Deadline) => Promise<T>): Promise<T> {
     const deadline = this.start(limits);
     let result: Promise<T>;
@@ -44,7 +50,7 @@ export class Deadlines {
   start({ signal, stop, timeoutMs, maxTotalMs }: TimeLimits): Deadline {
     const defaults = this.#defaults();
     const deadline = new Deadline({
-      all: this,
+      deadlines: this,
       caller: signal === undefined ? stop : fromSignal(signal),
       idleMs: timeoutMs ?? defaults.timeoutMs ?? Number.POSITIVE_INFINITY,
       totalMs: maxTotalMs ?? defaults.maxTotalMs ?? Number.POSITIVE_INFINITY,
@@ -60,13 +66,13 @@ export class Deadlines {
     return () => releases.forEach((release) => release());
   }
 
-  /** Looks at the deadlines no later than this. */
+  /** Has the deadlines checked no later than this. */
   wakeAt(at: number): void {
     // Deadlines that are made later are due later, as a rule, so this is seldom more than a comparison.
     if (at >= this.#wakesAt || this.#running.size === 0) return;
     this.#stopTimer?.();
     this.#wakesAt = at;
-    this.#stopTimer = this.clock.timer(Math.max(0, at - this.clock.now()), () => this.#look());
+    this.#stopTimer = this.clock.timer(Math.max(0, at - this.clock.now()), () => this.#checkAll());
   }
 
   end(deadline: Deadline): void {
@@ -77,7 +83,7 @@ export class Deadlines {
     this.#wakesAt = Number.POSITIVE_INFINITY;
   }
 
-  #look(): void {
+  #checkAll(): void {
     const now = this.clock.now();
     this.#wakesAt = Number.POSITIVE_INFINITY;
     let next = Number.POSITIVE_INFINITY;
@@ -89,32 +95,35 @@ export class Deadlines {
   }
 }
 
-interface DeadlineTerms {
-  readonly all: Deadlines;
+interface DeadlineOptions {
+  readonly deadlines: Deadlines;
   readonly caller: Cancellation | undefined;
   readonly idleMs: number;
   readonly totalMs: number;
 }
 
-/** The one clock of a call: whichever of its three reasons comes first aborts it. Dispose it when the call ended. */
+/**
+ * The one clock of a call: whichever of its three reasons comes first aborts it.
+ * Dispose it when the call ends.
+ */
 export class Deadline implements Disposable {
   /** Aborted with a `TimeoutError` or an `AbortedError`. */
   readonly stop: LazyAbort = new LazyAbort();
-  /** Whether anything has left; the error says so. */
+  /** Whether anything was sent; the error tells. */
   isSent = false;
-  /** Called when it is disposed, with whether something that had left was given up: cheaper than one more promise. */
+  /** Called on disposal, with whether a sent request was given up: cheaper than one more promise. */
   onEnd: ((isGivenUp: boolean) => void) | undefined;
   /** Its number among the running deadlines. */
   number = 0;
-  readonly #terms: DeadlineTerms;
+  readonly #options: DeadlineOptions;
   readonly #startedAt: number;
   #touchedAt: number;
   #holds = 0;
 
-  constructor(terms: DeadlineTerms) {
-    const { all, caller } = terms;
-    this.#terms = terms;
-    this.#startedAt = all.clock.now();
+  constructor(options: DeadlineOptions) {
+    const { deadlines, caller } = options;
+    this.#options = options;
+    this.#startedAt = deadlines.clock.now();
     this.#touchedAt = this.#startedAt;
     if (caller?.isAborted === true) this.#giveUp();
     else caller?.onAbort(this.#giveUp);
@@ -123,22 +132,22 @@ export class Deadline implements Disposable {
   /** When the first of its limits is reached, as far as is known now. */
   get dueAt(): number {
     if (this.stop.isAborted) return Number.POSITIVE_INFINITY;
-    const totalAt = this.#startedAt + this.#terms.totalMs;
-    return this.#holds > 0 ? totalAt : Math.min(this.#touchedAt + this.#terms.idleMs, totalAt);
+    const totalAt = this.#startedAt + this.#options.totalMs;
+    return this.#holds > 0 ? totalAt : Math.min(this.#touchedAt + this.#options.idleMs, totalAt);
   }
 
   /** Aborts it if it is due. */
   check(now: number): void {
     if (now < this.dueAt) return;
-    const isTotal = now >= this.#startedAt + this.#terms.totalMs;
-    const { idleMs, totalMs } = this.#terms;
+    const isTotal = now >= this.#startedAt + this.#options.totalMs;
+    const { idleMs, totalMs } = this.#options;
     const delivery = toDelivery(this.isSent);
     this.stop.abort(new TimeoutError(isTotal ? "total" : "idle", isTotal ? totalMs : idleMs, delivery));
   }
 
   /** Something happened, so it is not idle. Only the time is noted: progress may come by the thousand. */
   touch(): void {
-    this.#touchedAt = this.#terms.all.clock.now();
+    this.#touchedAt = this.#options.deadlines.clock.now();
   }
 
   /** Stops the idle clock, because the wait is ours, until the returned function is called. */
@@ -149,18 +158,18 @@ export class Deadline implements Disposable {
       if (isHeld) this.#holds--;
       isHeld = false;
       this.touch();
-      this.#terms.all.wakeAt(this.dueAt);
+      this.#options.deadlines.wakeAt(this.dueAt);
     };
   }
 
   [Symbol.dispose](): void {
-    this.#terms.caller?.offAbort(this.#giveUp);
-    this.#terms.all.end(this);
+    this.#options.caller?.offAbort(this.#giveUp);
+    this.#options.deadlines.end(this);
     this.onEnd?.(this.isSent && this.stop.isAborted);
   }
 
   readonly #giveUp = (): void => {
-    this.stop.abort(new AbortedError(toDelivery(this.isSent), this.#terms.caller?.reason));
+    this.stop.abort(new AbortedError(toDelivery(this.isSent), this.#options.caller?.reason));
   };
 }
 
@@ -174,7 +183,7 @@ function toDelivery(isSent: boolean): Delivery {
  */
 export class LazyAbort implements Cancellation {
   #controller: AbortController | undefined;
-  /** The first to listen is the only one, nearly always; a set would cost more than all the rest. */
+  /** Nearly always the only listener; a set would cost more than all the rest. */
   #callback: (() => void) | undefined;
   #others: Set<() => void> | undefined;
   #reason: unknown;
@@ -223,7 +232,7 @@ export class LazyAbort implements Cancellation {
 /** A request to stop something: an `AbortSignal` that costs nothing until one is needed. */
 export interface Cancellation {
   readonly isAborted: boolean;
-  /** Why; undefined as long as it is not aborted. */
+  /** Why it was aborted; undefined before that. */
   readonly reason: unknown;
   /** The same as a signal, for code that needs one. Made when it is first read. */
   readonly signal: AbortSignal;

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import { setNewest } from "./collections.ts";
 
-/** Most owners that are remembered. The one that was not seen for longest is forgotten first, and has a full burst when seen again. */
+/** Most owners remembered. The least recently seen is forgotten first, and has a full burst when seen again. */
 const maxOwners = 1024;
 
 /** Lets work through whose cost is time: up to `burstMs` at once, and beyond that no faster than it is paid for. */
@@ -11,13 +11,13 @@ export class LeakyBucket {
   /** When all the work so far is paid for. */
   #paidAt = Number.NEGATIVE_INFINITY;
 
-  /** The burst is a number, or a function that gives it when it counts. */
+  /** A burst that may change is a function, called at each charge. */
   constructor(clock: Clock, burstMs: number | (() => number)) {
     this.#clock = clock;
     this.#burstMs = typeof burstMs === "function" ? burstMs : () => burstMs;
   }
 
-  /** Charges for some work. Gives how long to wait until all is paid for; 0 within the burst. */
+  /** Charges for some work. Returns how long to wait until all is paid for; 0 within the burst. */
   charge(costMs: number): number {
     const now = this.#clock.now();
     if (costMs > 0) this.#paidAt = Math.max(this.#paidAt, now - this.#burstMs()) + costMs;
@@ -109,7 +109,10 @@ interface BackoffOptions {
 export interface Backoff {
   /** The next delay: twice the last, up to the limit, with half of it left to chance so that many do not come at once. */
   next(): number;
-  /** It works again. Call it after a while of working, not on the first sign of life: that is how storms start. */
+  /**
+   * Starts over with short delays. Call it after a while of success: on the first sign of life, it would
+   * start a storm of retries.
+   */
   reset(): void;
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Quota } from "./quota.ts";
 
-/** Takes until refused, and says how much there was. */
+/** Takes until refused, and returns how much that was. */
 function takeAll(quota: Quota<string>, owner: string): number {
   for (let count = 0; ; count++) {
     if (quota.refusal(owner) !== undefined) return count;

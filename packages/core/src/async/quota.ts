@@ -1,9 +1,9 @@
 import { RpcError } from "../errors/index.ts";
 
 /**
- * Most of each thing that one caller may hold or ask for. A caller is a key by its name; without keys it is the address that requests
- * come from over HTTP, and the channel elsewhere. Beside this, no caller holds more than its share of the total. Each limit is read
- * when it counts, so that one with a getter may change.
+ * The most that one caller may hold or ask for. A caller is known by the name of its key; without keys, by
+ * the address that requests come from over HTTP, and by the channel elsewhere. In addition, no caller holds
+ * more than its share of the total. Each limit is read when it is applied, so a getter may change it.
  */
 export interface CallerLimits {
   /** Calls underway over HTTP; 4,096. */
@@ -12,9 +12,9 @@ export interface CallerLimits {
   readonly streams?: number;
   /** Legacy sessions in memory. */
   readonly sessions?: number;
-  /** Resources it is told of when they change; 4,096. */
+  /** Resources whose changes it is notified of; 4,096. */
   readonly subscriptions?: number;
-  /** Completions it may ask for in a minute; 600, all of them at once if it likes. */
+  /** Completions it may ask for in a minute; 600, possibly all at once. */
   readonly completionsPerMinute?: number;
   /** Calls of a gateway that wait for its answers; 1,024. */
   readonly parked?: number;
@@ -25,7 +25,7 @@ export interface CallerLimits {
 interface QuotaOptions {
   /** The name of the shared thing, in the plural: for messages. */
   readonly what: string;
-  /** A number or a function that gives it when it counts. */
+  /** A total that may change is a function. */
   readonly total: number | (() => number);
   /** Most that one owner may hold. */
   readonly each?: number | (() => number | undefined) | undefined;
@@ -33,14 +33,17 @@ interface QuotaOptions {
 
 /** An owner may hold this many times as much as is left: one alone has four fifths, two have four ninths each. */
 const greed = 4;
-/** Owners that are remembered though they hold nothing: adding and deleting one for each call would be dear. */
-const maxRested = 1024;
+/**
+ * Most owners remembered while they hold nothing: adding and deleting an owner for
+ * each call would be expensive.
+ */
+const maxIdleOwners = 1024;
 const retryAfterMs = 1000;
 
 /**
- * Counts of a limited thing by the owners that hold some of it. An owner may take more while it holds less than four times
- * of what is left, so the more one holds, the earlier it is refused, and no owner takes the last of anything from another
- * that holds less.
+ * Counts how much of a limited resource each owner holds. An owner may take more while it holds less than
+ * four times what is left, so the more it holds, the earlier it is refused, and it cannot take the last from
+ * an owner that holds less.
  */
 export class Quota<Owner = unknown> {
   readonly #what: string;
@@ -108,7 +111,7 @@ export class Quota<Owner = unknown> {
     if (known === undefined) return;
     this.#held -= amount;
     known.held -= amount;
-    const isForgotten = typeof owner === "object" || this.#owners.size > maxRested;
+    const isForgotten = typeof owner === "object" || this.#owners.size > maxIdleOwners;
     if (known.held <= 0 && isForgotten) this.#owners.delete(owner);
   }
 

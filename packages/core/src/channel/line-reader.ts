@@ -22,11 +22,17 @@ interface Chunk {
   readonly isCut: boolean;
 }
 
-/** Most messages parsed at once. The messages of a server that floods are taken in smaller pieces, so more would be parsed in advance. */
+/**
+ * Most messages parsed at once. Readers take a flood a few messages at a time, so
+ * parsing more would be too early.
+ */
 const maxTogether = 16;
 
-/** The calls underway fail because the input ended, and not because one of their answers was cut short. */
-function forNoCall(incoming: Incoming): Incoming {
+/**
+ * For input that ended within a line: the calls underway fail because the input ended, not
+ * because an answer was cut short.
+ */
+function withoutAnswer(incoming: Incoming): Incoming {
   if (incoming.kind !== "invalid") return incoming;
   const { answer: _, ...rest } = incoming;
   return rest;
@@ -47,8 +53,9 @@ interface LineReaderOptions {
 }
 
 /**
- * Reads messages from a byte stream, those that came together in one array. Listens to the stream itself: its own iterator
- * costs several turns of the microtask queue for each chunk. It keeps no reference to messages that it gave out.
+ * Reads messages from a byte stream; messages that came together come in one array. Listens to the stream
+ * itself: its own iterator costs several turns of the microtask queue for each chunk. It keeps no reference
+ * to messages that it gave out.
  */
 export class LineReader implements AsyncIterableIterator<readonly Incoming[]> {
   readonly #readable: Readable;
@@ -76,7 +83,7 @@ export class LineReader implements AsyncIterableIterator<readonly Incoming[]> {
     readable.on("end", this.#onEnd);
     readable.on("error", this.#onError);
     readable.on("close", this.#onEnd);
-    // It may have ended before we came.
+    // The stream may have ended already.
     if (readable.readableEnded || readable.destroyed) this.#onEnd();
   }
 
@@ -110,14 +117,14 @@ export class LineReader implements AsyncIterableIterator<readonly Incoming[]> {
     const { isSkipping } = this.#splitter;
     this.#skippedBytes = isSkipping ? this.#skippedBytes + bytes.length : 0;
     if (isSkipping) this.#pacer.charge(bytes.length);
-    this.#give(lines);
+    this.#enqueue(lines);
     if (this.#skippedBytes > this.#maxSkippedBytes)
       this.#finish(new ClosedError("outcome_unknown", "the other side sent a line without end"));
   };
 
   readonly #onEnd = (): void => {
     if (this.#end !== undefined) return;
-    this.#give(this.#splitter.flush(), true);
+    this.#enqueue(this.#splitter.flush(), true);
     this.#finish(undefined);
   };
 
@@ -136,10 +143,10 @@ export class LineReader implements AsyncIterableIterator<readonly Incoming[]> {
     if (chunk.read >= lines.length) this.#ahead.shift();
     const isAll = read === 0 && lines.length <= maxTogether;
     const messages = (isAll ? lines : lines.slice(read, read + maxTogether)).map(this.#parse);
-    return isCut ? messages.map(forNoCall) : messages;
+    return isCut ? messages.map(withoutAnswer) : messages;
   }
 
-  #give(lines: readonly InputLine[], isCut = false): void {
+  #enqueue(lines: readonly InputLine[], isCut = false): void {
     if (lines.length === 0) return;
     this.#ahead.push({ lines, read: 0, isCut });
     const reader = this.#waiting;
@@ -181,13 +188,13 @@ function isGone(error: unknown): boolean {
   return code === "ERR_STREAM_PREMATURE_CLOSE" || code === "ECONNRESET" || code === "EPIPE" || code === "EIO";
 }
 
-/** One line without its end, or the news that a line was too long and was left out. */
+/** One line without its end, or a note that a line was too long and was left out. */
 export type InputLine =
   | { readonly kind: "line"; readonly bytes: Uint8Array }
   /** A long one, in the pieces it came in. */
   | { readonly kind: "pieced"; readonly bytes: Pieced }
   | { readonly kind: "too_long"; readonly maxBytes: number; readonly head: Uint8Array }
-  /** The end of such a line. */
+  /** The end of a line that was too long. */
   | { readonly kind: "skipped"; readonly maxBytes: number; readonly tail: Uint8Array };
 
 const newline = 0x0a;
@@ -315,7 +322,7 @@ const minPieceBytes = 16 * 1024;
 
 const maxBlockBytes = 64 * 1024;
 
-/** Bytes that come bit by bit and are wanted as one. */
+/** Collects bytes that arrive piece by piece and are needed as one. */
 export class Pieces {
   length = 0;
   readonly #pieces: Uint8Array[] = [];
@@ -368,7 +375,10 @@ interface PacerOptions {
   readonly resume: () => void;
 }
 
-/** Lets a stream come as it likes up to an amount, and beyond that no faster than a rate: a sender that floods has to wait. */
+/**
+ * Lets a stream through at any speed up to an amount, and beyond that no faster than a rate: a
+ * sender that floods has to wait.
+ */
 export class Pacer {
   readonly #options: PacerOptions;
   readonly #bucket: LeakyBucket;
@@ -392,16 +402,16 @@ export class Pacer {
     const waitMs = this.#bucket.charge((bytes / bytesPerSecond) * 1000);
     if (waitMs === 0 || this.#isFree || this.isPausing) return;
     pause();
-    this.#stopTimer = clock.timer(waitMs, () => this.#goOn());
+    this.#stopTimer = clock.timer(waitMs, () => this.#resumeNow());
   }
 
   /** Lets everything through from now on: the sender has gone, and the rest is finite. */
   free(): void {
     this.#isFree = true;
-    if (this.isPausing) this.#goOn();
+    if (this.isPausing) this.#resumeNow();
   }
 
-  #goOn(): void {
+  #resumeNow(): void {
     this.#stopTimer?.();
     this.#stopTimer = undefined;
     this.#options.resume();

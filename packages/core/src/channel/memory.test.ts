@@ -15,7 +15,7 @@ test("a message in memory has the limit of a line", async () => {
   await expect(take(right)).resolves.toMatchObject({ kind: "invalid", error: { rpcCode: -32600 } });
 });
 
-test("a message in memory is checked like one of a stranger", async () => {
+test("a message in memory is checked like untrusted input", async () => {
   const [left, right] = createMemoryPair();
   const params = RawJson.fromText('{"name":"a","Name":"b"}');
   await left.send({ kind: "notification", method: "a", params });

@@ -7,7 +7,10 @@ import { defaultMaxLineBytes, refuseTooLong } from "./stream-channel.ts";
 
 const maxWaiting = 64;
 
-/** Two channels joined in memory: what one sends, the other receives, as bytes and checked like those of a stranger. */
+/**
+ * Two channels joined in memory: what one sends, the other receives, encoded as bytes and
+ * checked like untrusted input.
+ */
 export function createMemoryPair(): readonly [Channel, Channel] {
   const left = new BoundedQueue<readonly Incoming[]>(maxWaiting);
   const right = new BoundedQueue<readonly Incoming[]>(maxWaiting);
@@ -25,7 +28,7 @@ function createEnd(
         if (outbox.isClosed) throw new ClosedError("not_sent", "the other side is gone");
         await outbox.push([receive(encodeMessage(message).bytes)]);
       };
-      // Senders wait in line, so that senders that do not wait for room cannot overfill the queue.
+      // Sends are chained, so that senders that do not wait for room cannot overfill the queue.
       const sent = lastSent.then(push);
       lastSent = sent.catch(() => {});
       return sent;

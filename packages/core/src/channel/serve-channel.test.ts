@@ -18,7 +18,7 @@ interface Serving {
   isOver(): boolean;
 }
 
-/** A channel that is served by one request that takes as long as the test wants. */
+/** Serves a channel with one request that takes as long as the test wants. */
 async function serveOne(): Promise<Serving> {
   const clock = createVirtualClock();
   const wire = createRawWire({ clock });
@@ -53,7 +53,7 @@ async function serveOne(): Promise<Serving> {
   };
 }
 
-/** What a request is answered with that was given up. */
+/** The error for a request that was given up. */
 const givenUp = {
   code: -32603,
   message: expect.stringContaining("may have been carried out") as string,
@@ -62,7 +62,7 @@ const givenUp = {
 
 describe.each([
   ["the input ends", ({ wire }: Serving) => wire.end()],
-  ["the server is told to stop", ({ stopping }: Serving) => stopping.abort()],
+  ["the server is stopped", ({ stopping }: Serving) => stopping.abort()],
 ])("when %s", (_, stop) => {
   test("a request may still end, and is answered", async () => {
     const serving = await serveOne();
@@ -140,7 +140,7 @@ test("a channel that is drained before it began ends at once", async () => {
   await expect(serveChannel(server, wire.channel, { drain: AbortSignal.abort() })).resolves.toBeUndefined();
 });
 
-test("a channel that is told to stop before it began ends at once", async () => {
+test("a channel that is stopped before it began ends at once", async () => {
   const wire = createRawWire();
   const server = { serves: "both", parseErrorCode: -32700, attach: () => () => {} } as unknown as Server;
   await expect(serveChannel(server, wire.channel, { signal: AbortSignal.abort() })).resolves.toBeUndefined();

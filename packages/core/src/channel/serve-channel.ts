@@ -18,9 +18,9 @@ import { type Channel, type Handler, type PeerContext, Peer } from "../rpc/index
 export interface ServeOptions {
   /** Who is at the other end, where the transport knows. */
   readonly caller?: string;
-  /** The same with all that is known of it; `caller` is its name. */
+  /** The same caller with all that is known of it; `caller` is its name. */
   readonly identity?: Caller | undefined;
-  /** Whose share its requests count towards; the caller, else the channel itself. */
+  /** The owner that quotas count its requests for; the caller, else the channel itself. */
   readonly owner?: unknown;
   /** Aborting stops serving: requests in flight have `stopMs` to end, then they are aborted and answered with an error. */
   readonly signal?: AbortSignal;
@@ -46,8 +46,8 @@ export const serveOptionKeys: KeysOf<ServeOptions> = keys(
 );
 
 /**
- * Serves one channel until the other side leaves or a signal aborts; resolves when the channel is closed. Every
- * message is judged by itself, so clients of both eras may share a pipe.
+ * Serves one channel until the other side leaves or a signal aborts; resolves when the channel is closed.
+ * Every message is judged by itself, so clients of both eras may share a channel.
  */
 export async function serveChannel(
   server: Server,
@@ -88,7 +88,10 @@ export async function serveChannel(
   }
 }
 
-/** Has the server answer what comes on a channel. A legacy client gets its announcements until `detach` is called. */
+/**
+ * Has the server answer the messages of a channel. A legacy client gets its announcements
+ * until `detach` is called.
+ */
 function connectPeer(
   server: Server,
   channel: Channel,
@@ -140,7 +143,7 @@ function connectPeer(
   return { peer, detach: () => detach?.() };
 }
 
-/** How a request is answered that had not ended when serving did. */
+/** The error for a request that was still running when serving ended. */
 export function givenUp(): RpcError {
   const { code, delivery } = new ClosedError("outcome_unknown", "the server stopped");
   const message = "The server stopped before the request was answered; it may have been carried out";
@@ -159,7 +162,7 @@ export function createAnnouncer(
   const sendUntilTaken = async (key: string, method: string, params: RawJson | undefined): Promise<void> => {
     do {
       untaken.set(key, false);
-      // A channel that is closed has no one left to tell.
+      // A closed channel has no reader left.
       await send(method, params).catch(() => {});
     } while (untaken.get(key) === true);
     untaken.delete(key);

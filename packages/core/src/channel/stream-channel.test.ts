@@ -10,7 +10,7 @@ import { createStreamChannel } from "./stream-channel.ts";
 const notification = (method: string, params?: RawJson) =>
   ({ kind: "notification", method, params }) as const;
 
-/** A stream that notes what it is given and takes the next chunk only when told to. */
+/** A stream that records its chunks and takes the next one only after `take`. */
 function createSlowWritable(): { writable: Writable; chunks: string[]; take: () => void } {
   const chunks: string[] = [];
   let done: (() => void) | undefined;
@@ -95,7 +95,7 @@ describe("receiving", () => {
     ["not JSON", "nonsense\n", -32700],
     ["invalid UTF-8", Buffer.from([0x22, 0xff, 0x22, 0x0a]), -32700],
     ["a byte order mark", `\ufeff${good}`, -32700],
-    ["no message", "{}\n", -32600],
+    ["not a message", "{}\n", -32600],
     ["too long", `"${"x".repeat(100)}"\n`, -32600],
   ])("a line that is %s is refused and the next one is read", async (_, line, code) => {
     const received = await receive(Buffer.concat([Buffer.from(line), Buffer.from(good)]), 50);

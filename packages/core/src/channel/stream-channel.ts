@@ -124,8 +124,9 @@ class LineWriter {
   }
 
   /**
-   * Resolves when the stream has taken the line and has room for more. Rejects with a `ClosedError`, also when too much is
-   * unread, but for an answer: a peer starts no more requests than it can hold the answers of.
+   * Resolves when the stream has taken the line and has room for more. Rejects with a `ClosedError`,
+   * also when too much is unread. Answers are taken even then: a peer starts no more requests than
+   * it can hold the answers of.
    */
   write(json: RawJson, isAnswer: boolean): Promise<void> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
@@ -163,7 +164,7 @@ class LineWriter {
     const lines = this.#waiting;
     this.#waiting = [];
     this.#flushed = undefined;
-    // A stream that was destroyed before we had it takes nothing, and says nothing either.
+    // A stream that was destroyed before we got it takes nothing and emits no event.
     if (this.#writable.destroyed) this.#close(undefined);
     if (this.#closed !== undefined) return flushed.reject(this.#closed);
     let hasRoom = true;
@@ -181,7 +182,7 @@ class LineWriter {
   }
 }
 
-/** A batch is one of answers: nothing else is sent in batches. */
+/** A batch holds answers: nothing else is sent in batches. */
 function isAnswer(message: Message | readonly Message[]): boolean {
   return !("kind" in message) || message.kind === "result" || message.kind === "error";
 }

@@ -173,7 +173,7 @@ describe("collisions", () => {
     expect(reported).toEqual([{ key: "x", owner: "a", others: ["a"] }]);
   });
 
-  test("of resources are nobody's business", () => {
+  test("of resources are not reported", () => {
     const resources = [{ name: "r", uri: "x:1" }];
     const { catalog, reported } = make(createSource("a", { resources }), createSource("b", { resources }));
     expect(catalog.snapshotFor(callerNamed()).resources.map(({ server }) => server)).toEqual(["a", "b"]);
@@ -313,7 +313,7 @@ test("whatever comes and goes in whatever order, names stay, owners stay, and lo
             expect(name).toBe(own?.config.prefix === false ? ownName : `${server}__${ownName}`);
             expect(item.name).toBe(name);
           }
-          // Who had a name, and still offers it, has it.
+          // A server that owned a name and still offers it keeps it.
           for (const [name, server] of owners) {
             const own = present.find(({ config }) => config.name === server);
             const offers = own?.listed.tools.some(

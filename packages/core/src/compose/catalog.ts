@@ -20,7 +20,10 @@ interface CatalogOptions {
   readonly kindOf: (caller: CallerInfo) => unknown;
   /** Between a member's name and a URI, where a policy judges a resource. */
   readonly separator: () => string;
-  /** Says which names of tools and prompts are reserved for one member. Gives another function whenever that changed. */
+  /**
+   * Which names of tools and prompts are reserved for one member. Returns another function
+   * whenever that has changed.
+   */
   readonly reservedFor?: () => ReservedFor;
   readonly onCollision?: (collision: Collision) => void;
 }
@@ -32,10 +35,10 @@ interface Current {
   readonly viewsOfHosts: Map<Policy, View>;
 }
 
-/** Most views of one edition that are kept. */
+/** Most views kept for one edition. */
 const maxViews = 1024;
 
-/** Kinds of callers that are kept; beyond that the oldest edition is made again when it is needed. */
+/** Most editions kept; beyond that the oldest is dropped, and made again when it is needed. */
 const maxEditions = 1024;
 
 /** All editions are made from this. */
@@ -56,7 +59,7 @@ interface Source {
 /** The catalog for callers of one kind. */
 class Edition {
   readonly #basis: Basis;
-  /** The edition without a caller, which this one follows in who owns a name; none for that one itself. */
+  /** The edition without a caller, which decides who owns a name; empty in that edition itself. */
   readonly #general: readonly Edition[];
   /** By list: who owns a name. */
   readonly #owners = new Map<ListPart, Map<string, string>>();
@@ -126,7 +129,7 @@ class Edition {
       templates: templates.contested,
       uris,
       withholds: new Map(sources.map(({ member, lists }) => [member.name, lists.withholds])),
-      // Two members may well offer the same resource; a name is another matter, and so is a view.
+      // Several members may offer the same resource, but not the same name or view.
       collisions: [...tools.collisions, ...prompts.collisions, ...collisions],
     };
   }
@@ -141,7 +144,7 @@ class Edition {
     const listed = sources.flatMap(({ member, lists }) => [member.name, member.names, lists[part]]);
     const parts = [reservedFor, uris, ...listed];
     const known = [this, ...this.#general].flatMap((edition) => edition.#known.get(part) ?? []);
-    const same = known.find((each) => areSame(each.parts, parts));
+    const same = known.find((last) => areSame(last.parts, parts));
     if (same !== undefined) return same.merged as Merged<MemberLists[Part][number]>;
     const before = this.#basis.areSettled ? this.#owners.get(part) : undefined;
     const agreed = this.#general.flatMap((edition) => [...(edition.#owners.get(part) ?? [])]);
@@ -155,8 +158,8 @@ class Edition {
 }
 
 /**
- * The things of all members, under names that do not collide. Made again when something changed and a caller looks; a list
- * that did not change is the same array.
+ * What all members have, under names that do not collide. Made again when a caller looks after a change; a
+ * list that did not change stays the same array.
  */
 export class Catalog {
   readonly #options: CatalogOptions;
@@ -218,7 +221,7 @@ export class Catalog {
     return view;
   }
 
-  /** Everything there is for a caller, whatever it may use of it. */
+  /** The whole catalog for a caller, whatever it may use of it. */
   snapshotFor(caller: CallerInfo): Snapshot {
     return this.#currentFor(caller).snapshot;
   }
@@ -235,7 +238,7 @@ export class Catalog {
   }
 }
 
-/** A caller of which nothing is known. */
+/** A caller about which nothing is known. */
 export const anyone: CallerInfo = {
   caller: undefined,
   capabilities: {},
@@ -258,7 +261,7 @@ function toolClaims(
   });
 }
 
-/** A tool that gets its public name when it is first listed: that is dear, and a call does not need it. */
+/** A tool that gets its public name when it is first listed: that is expensive, and a call does not need it. */
 class ToolClaim implements Claim<Tool> {
   readonly key: string;
   readonly server: string;

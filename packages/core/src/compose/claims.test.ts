@@ -9,7 +9,7 @@ const claim = (server: string, key: string, ownName = key): Claim<string> => ({
   ownName,
 });
 
-test("of several claims the first in the config has it, and the others are told of", () => {
+test("of several claims the first in the config wins, and the others are reported", () => {
   const { claims, collisions } = merge(
     [claim("a", "x"), claim("b", "x"), claim("c", "x"), claim("b", "y")],
     new Map(),
@@ -18,14 +18,14 @@ test("of several claims the first in the config has it, and the others are told 
   expect(collisions).toEqual([{ key: "x", owner: "a", others: ["b", "c"] }]);
 });
 
-test("who had it before keeps it", () => {
+test("a server that owned a name keeps it", () => {
   const owners = new Map([["x", "b"]]);
   const { claims, collisions } = merge([claim("a", "x"), claim("b", "x")], owners);
   expect(claims.map(({ server }) => server)).toEqual(["b"]);
   expect(collisions).toEqual([{ key: "x", owner: "b", others: ["a"] }]);
 });
 
-test("who had it and no longer claims it has lost it", () => {
+test("an owner that no longer claims a name loses it", () => {
   const owners = new Map([["x", "b"]]);
   merge([claim("a", "x")], owners);
   expect(merge([claim("a", "x"), claim("b", "x")], owners).claims.map(({ server }) => server)).toEqual(["a"]);
@@ -75,7 +75,7 @@ test("merging is deterministic, loses no name, has one owner for each, and repor
   );
 });
 
-test("a server that comes, late or new, takes nothing from those who have it", () => {
+test("a server that comes late, or is new, takes no name from its owner", () => {
   fc.assert(
     fc.property(claims, fc.constantFrom(...servers), (list, late) => {
       const all = toClaims(list);

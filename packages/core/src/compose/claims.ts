@@ -1,22 +1,22 @@
 import { originKey, viewUriOf, withViewUri, type Meta, type Resource, type Tool } from "../mcp/index.ts";
 
-/** Whose something is, and what its owner calls it. */
+/** The server that has something, and its name there. */
 export interface Owner {
   readonly server: string;
   readonly ownName: string;
   /** What callers know it by, if that is known: a name or a URI. */
   readonly key?: string;
-  /** Set where results of the owner may have other URIs than callers know. */
+  /** Set where the owner's results may have other URIs than callers know. */
   readonly uris?: UriNames | undefined;
 }
 
 /** The URIs that callers know the resources of one server by. Most are the server's own. */
 export interface UriNames {
-  /** The URI for callers of one of the server's own. */
+  /** The URI by which callers know one of the server's own. */
   toPublic(own: string): string;
-  /** The server's own URI for one that callers use; undefined where that does not say whose it is. */
+  /** The server's own URI for one that callers use; undefined where that does not tell the server. */
   toOwn(uri: string): string | undefined;
-  /** Whether URIs in results may be others for callers. */
+  /** Whether URIs in results may have to change for callers. */
   readonly differs: boolean;
   /** The server's own URIs of the views that its tools or lists name, by the URIs for callers. */
   readonly views: ReadonlyMap<string, string>;
@@ -35,13 +35,13 @@ export interface Claim<T> extends Owner {
 export interface Collision {
   readonly key: string;
   readonly owner: string;
-  /** Those that claim it too, the owner itself if it does so twice; theirs cannot be reached. */
+  /** The servers that claim it too, whose things cannot be reached; the owner itself if it claims it twice. */
   readonly others: readonly string[];
   /** The name begins with the owner's prefix, so it is kept for the owner, also if the owner does not offer it. */
   readonly isReserved?: true;
 }
 
-/** The server that a claimed name is kept for, if that is another than the one that claims it. */
+/** The server that a claimed name is reserved for, if it is not the one that claims it. */
 export type ReservedFor = (claim: Claim<unknown>) => string | undefined;
 
 /** A collision in words, with what to do about it. */
@@ -53,15 +53,16 @@ export function describeCollision({ key, owner, others, isReserved }: Collision)
 
 export interface Merged<T> {
   readonly claims: readonly Claim<T>[];
-  /** The same, each followed by the claims it prevailed over. */
+  /** The same claims, each followed by those that lost to it. */
   readonly contested: readonly Claim<T>[];
   readonly collisions: readonly Collision[];
 }
 
 /**
- * Settles who owns what. Of several claims the first server in the config has it, unless another had it before: what a name
- * means does not change while the gateway runs because a server came up late. `owners` remembers, and is updated. A claim of a
- * name that is kept for another server is left out, and reported as a collision.
+ * Decides who owns each name. Of several claims, that of the first server in the config wins, unless another
+ * server owned the name before: a server that starts late does not change what a name means. `owners` has the
+ * owners so far, and is updated. A claim of a name that is reserved for another server is left out, and
+ * reported as a collision.
  */
 export function merge<T>(
   claims: readonly Claim<T>[],
@@ -103,7 +104,7 @@ function isSame(one: Claim<unknown>, other: Claim<unknown>): boolean {
   return one.server === other.server && one.ownName === other.ownName;
 }
 
-/** Tells of each collision once. */
+/** Reports each collision once. */
 export function createReport(
   onCollision: ((collision: Collision) => void) | undefined,
 ): (collisions: readonly Collision[]) => void {
@@ -132,7 +133,7 @@ interface NamedUris {
 
 /** Names the URIs of all members, again when a list changed that may name a view. */
 export class UriNaming {
-  /** The naming for everyone, which this one follows in who owns a view; none for that one itself. */
+  /** The naming for everyone, which decides who owns a view; empty in that naming itself. */
   readonly #general: readonly UriNaming[];
   #owners = new Map<string, string>();
   #last: { readonly parts: readonly unknown[]; readonly named: NamedUris } | undefined;
@@ -145,7 +146,7 @@ export class UriNaming {
   name(sources: readonly UriSource[], areSettled: boolean): NamedUris {
     const parts = sources.flatMap(({ server, tools, resources }) => [server, tools, resources]);
     const known = [this, ...this.#general].flatMap((naming) => naming.#last ?? []);
-    const same = known.find((each) => areSame(each.parts, parts));
+    const same = known.find((last) => areSame(last.parts, parts));
     if (same !== undefined) return same.named;
     const agreed = this.#general.flatMap((naming) => [...naming.#owners]);
     this.#owners = new Map([...(areSettled ? this.#owners : []), ...agreed]);
@@ -155,9 +156,9 @@ export class UriNaming {
   }
 }
 
-/** Whether two lists have the same things. */
+/** Whether two lists have the same items in the same order. */
 export function areSame(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one.length === other.length && one.every((each, index) => each === other[index]);
+  return one.length === other.length && one.every((item, index) => item === other[index]);
 }
 
 /**
@@ -200,7 +201,7 @@ function toNames(
   const head = `skill://${encodeURIComponent(server)}/`;
   const ownOf = new Map(Array.from(publicOf, ([own, uri]) => [uri, own]));
   const toViewUri = (own: string): string =>
-    // A result may name the page of another member: that must lead nowhere.
+    // A result may name the view of another member: that URI must lead nowhere.
     publicOf.get(own) ?? (taken.has(own) ? findFree(server, own, taken) : own);
   return {
     toPublic: (own) => {
@@ -233,8 +234,8 @@ export function isSkill(uri: string): boolean {
 }
 
 /**
- * The `_meta` of a tool for callers: its view under the URI that callers know. Where its server has views, a tool says whose it is: a
- * host finds the tools that a view may call by that.
+ * The `_meta` of a tool for callers: its view under the URI that callers know. Where its server has views, a
+ * tool names its server: by that, a host finds the tools that a view may call.
  */
 export function toAppMeta(tool: Tool, server: string, names: UriNames | undefined): Meta | undefined {
   const { _meta, name } = tool;

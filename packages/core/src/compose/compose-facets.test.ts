@@ -64,7 +64,7 @@ describe("resources of a composite", () => {
     expect(valueOf(await readResource(composite, uri))).toEqual({ contents: [{ uri, text }] });
   });
 
-  test("that nobody has are not found", async () => {
+  test("that no provider has are not found", async () => {
     const missing = new NotFoundError("resource", "c:1");
     await expect(readResource(composite, "c:1")).rejects.toEqual(missing);
     await expect(watchResource(composite, "c:1")).rejects.toEqual(missing);
@@ -79,16 +79,16 @@ describe("resources of a composite", () => {
     expect(await listItems(composite, "templates")).toBe(await listItems(composite, "templates"));
   });
 
-  test("are told to have changed to those callers that their provider means", async () => {
+  test("are announced as changed only to the callers that their provider names", async () => {
     const source = createChanges();
     const only = (caller: CallerInfo): boolean => caller.caller === "ada";
-    const told: Provider = { ...createRegistry(), onChange: source.onChange };
-    const heard: Change[] = [];
-    compose({ a: told, b: createRegistry() }).onChange?.((change) => heard.push(change));
+    const announcing: Provider = { ...createRegistry(), onChange: source.onChange };
+    const seen: Change[] = [];
+    compose({ a: announcing, b: createRegistry() }).onChange?.((change) => seen.push(change));
     source.report({ part: "resources", isFor: only });
     await Promise.resolve();
     await Promise.resolve();
-    const [change] = heard;
+    const [change] = seen;
     expect(["ada", "bob"].map((caller) => change?.isFor?.({ ...context, caller }))).toEqual([true, false]);
   });
 

@@ -16,7 +16,7 @@ import { compose, type ComposeOptions } from "./compose.ts";
 const context = createCallContext();
 const tool = (name: string): Tool => ({ name, inputSchema: { type: "object" } });
 
-/** A provider that can be told to fail, and counts how often it is listed. */
+/** A provider that can be made to fail, and counts how often it is listed. */
 function createProvider(...names: readonly string[]) {
   const state = {
     tools: names.map(tool) as readonly Tool[],
@@ -74,11 +74,14 @@ describe("names in a composite", () => {
     );
   });
 
-  test.each(["__", "_", "-", ".", "/"] as const)("use the separator %s when told to", async (separator) => {
-    const composite = compose({ a: registryOf("run"), b: registryOf("run") }, { separator });
-    expect(await namesOf(composite)).toEqual([`a${separator}run`, `b${separator}run`]);
-    expect(await called(composite, `b${separator}run`)).toBe("called run");
-  });
+  test.each(["__", "_", "-", ".", "/"] as const)(
+    "use the separator %s when that is set",
+    async (separator) => {
+      const composite = compose({ a: registryOf("run"), b: registryOf("run") }, { separator });
+      expect(await namesOf(composite)).toEqual([`a${separator}run`, `b${separator}run`]);
+      expect(await called(composite, `b${separator}run`)).toBe("called run");
+    },
+  );
 
   test("that are too long or hold odd characters are called by what was listed, and by nothing else", async () => {
     const odd = "v1.get/user";
@@ -141,13 +144,13 @@ describe("a name without a namespace", () => {
     await expect(call(composed("exact"), "walk")).rejects.toEqual(new NotFoundError("tool", "walk"));
   });
 
-  test("is tried on every provider in order when told to", async () => {
+  test("is tried on every provider in order with first_match", async () => {
     expect(await called(composed("first_match"), "walk")).toBe("called walk");
     await expect(call(composed("first_match"), "fly")).rejects.toEqual(new NotFoundError("tool", "fly"));
     expect(await called(composed("first_match"), "a__run")).toBe("called run");
   });
 
-  test("is refused for its format when told to", async () => {
+  test("is refused for its format with refuse", async () => {
     const refused = new RpcError("rpc.invalid_params", "Invalid tool name format: 'walk'");
     await expect(call(composed("refuse"), "walk")).rejects.toEqual(refused);
     await expect(call(composed("refuse"), "a__fly")).rejects.toEqual(new NotFoundError("tool", "a__fly"));
@@ -253,7 +256,7 @@ describe("listing", () => {
     await expect(call(composite, "a__run")).rejects.toEqual(new NotFoundError("tool", "a__run"));
   });
 
-  test("finds a tool that came later, without having been told", async () => {
+  test("finds a tool that came later, without a change report", async () => {
     const { provider, state } = createProvider("run");
     const composite = compose({ a: provider });
     await listTools(composite, context);

@@ -60,8 +60,8 @@ export function compose(
   options: ComposeOptions = {},
 ): Composite {
   assertKnownKeys("compose", options, optionKeys);
-  const { bareNames = "exact", onListError = writeListError, ...given } = options;
-  const naming: Naming = { ...defaultNaming, ...given };
+  const { bareNames = "exact", onListError = writeListError, ...namingOptions } = options;
+  const naming: Naming = { ...defaultNaming, ...namingOptions };
   const { separator } = naming;
   const namespaces = Object.keys(providers);
   assertNamespaces(namespaces, naming);
@@ -109,7 +109,7 @@ export function compose(
   };
 
   const isWatchable = all.some((provider) => provider.watch !== undefined);
-  const isHeard = all.some((provider) => provider.onChange !== undefined);
+  const reportsChanges = all.some((provider) => provider.onChange !== undefined);
   const { list, call, watch, offers, onChange } = composition;
   const composite: Wrapper = {
     list,
@@ -118,12 +118,12 @@ export function compose(
     find,
     watch: isWatchable ? watch : undefined,
     offers,
-    onChange: isHeard ? onChange : undefined,
+    onChange: reportsChanges ? onChange : undefined,
   };
   return Object.assign(composite, { namespaces });
 }
 
-/** What several providers offer together. Opened methods have no owner among them. */
+/** What several providers offer together. Methods that we do not know have no owner among them. */
 function offersOf(all: readonly Provider[], caller: CallerInfo): Offers {
   const offers = all.map((provider) => provider.offers(caller));
   const ids = offers.flatMap(({ extensions = {} }) => Object.entries(extensions));
@@ -154,7 +154,7 @@ function toMember(
   };
 }
 
-/** The changes of all providers. Changes of one list that several report at once are one. */
+/** The changes of all providers. Changes of one list that several report at once are reported once. */
 function listenToAll(
   all: readonly Provider[],
   listener: Parameters<NonNullable<Provider["onChange"]>>[0],
@@ -181,30 +181,30 @@ interface PolledListsOptions {
   readonly clock?: Clock;
 }
 
-/** How many callers' last lists are kept; the caller that was not seen for longest is forgotten first. */
+/** Most callers whose last lists are kept; the least recently seen is forgotten first. */
 const maxCallers = 1024;
 
 /** How long a list waits for the provider the first time. Later lists do without it until the provider has answered. */
 const maxWaitMs = 2000;
 
-/** A list that was asked for: it settles with whether it came, or whether the caller that asked gave up. */
-interface Asked {
+/** A request for a list. It settles with whether the list came, or whether the caller that asked gave up. */
+interface ListRequest {
   readonly startedAt: number;
   readonly settled: Promise<"listed" | "failed" | "given_up">;
 }
 
-/** The last lists one caller got, and those that are being asked for on its behalf. */
+/** The last lists that one caller got, and the requests underway on its behalf. */
 interface CallerLists {
   lists: MemberLists;
   readonly hints: Map<ListPart, CacheHints | undefined>;
-  readonly underway: Map<ListPart, Asked>;
+  readonly underway: Map<ListPart, ListRequest>;
 }
 
-const nothingListed: MemberLists = { tools: [], prompts: [], resources: [], templates: [] };
+const noLists: MemberLists = { tools: [], prompts: [], resources: [], templates: [] };
 
 /**
- * The lists of a provider that must be asked each time a caller looks. By caller, because lists depend on who asks. When a
- * list cannot be had, the caller sees the last one it got.
+ * The lists of a provider that must be asked each time a caller looks. By caller, because lists depend on who
+ * asks. When a request for a list fails, the caller sees the last one it got.
  */
 export function createPolledLists(
   options: PolledListsOptions,
@@ -213,7 +213,7 @@ export function createPolledLists(
   const callers = new Map<string | undefined, CallerLists>();
 
   const listsOf = ({ caller }: Pick<CallerInfo, "caller">): CallerLists => {
-    const known = callers.get(caller) ?? { lists: nothingListed, hints: new Map(), underway: new Map() };
+    const known = callers.get(caller) ?? { lists: noLists, hints: new Map(), underway: new Map() };
     callers.delete(caller);
     callers.set(caller, known);
     if (callers.size > maxCallers) callers.delete(callers.keys().next().value);
@@ -224,12 +224,12 @@ export function createPolledLists(
     if (known.lists[part] === items && known.hints.has(part)) return;
     known.hints.set(part, hints);
     const all = [...known.hints.values()];
-    const together = all.includes(undefined) ? undefined : strictestOf(all.flatMap((each) => each ?? []));
-    known.lists = { ...known.lists, [part]: items, hints: together };
+    const strictest = all.includes(undefined) ? undefined : strictestOf(all.flatMap((each) => each ?? []));
+    known.lists = { ...known.lists, [part]: items, hints: strictest };
     onChanged();
   };
 
-  const ask = (known: CallerLists, part: ListPart, context: CallContext): Asked | undefined => {
+  const ask = (known: CallerLists, part: ListPart, context: CallContext): ListRequest | undefined => {
     const listing = tryList(provider, part, context);
     if (!isPromise(listing)) {
       take(known, part, listing);
@@ -248,22 +248,22 @@ export function createPolledLists(
         },
       )
       .finally(() => known.underway.delete(part));
-    const asked: Asked = { startedAt: clock.now(), settled };
-    known.underway.set(part, asked);
+    const request: ListRequest = { startedAt: clock.now(), settled };
+    known.underway.set(part, request);
     void waitFor(settled, { ms: maxWaitMs, clock }).then((outcome) => {
       if (outcome === timedOut) onListError(name, new Error(`No list came within ${maxWaitMs} ms`));
     });
-    return asked;
+    return request;
   };
 
   const beginListing = (context: CallContext, part: ListPart): Promise<unknown> | undefined => {
     const known = listsOf(context);
-    const asked = known.underway.get(part) ?? ask(known, part, context);
-    return asked === undefined ? undefined : wait(asked, context, part);
+    const request = known.underway.get(part) ?? ask(known, part, context);
+    return request === undefined ? undefined : wait(request, context, part);
   };
 
   const wait = async (
-    { startedAt, settled }: Asked,
+    { startedAt, settled }: ListRequest,
     context: CallContext,
     part: ListPart,
   ): Promise<unknown> => {

@@ -20,22 +20,22 @@ interface ComposedSkillsOptions {
   readonly viewFor: (caller: CallerInfo) => View;
 }
 
-/** A member that a URI is of, and its own form of the URI. */
+/** The member that a URI leads to, and its own form of the URI. */
 interface SkillPlace {
   readonly member: Member;
   readonly ownUri: string;
 }
 
 /**
- * The skills of all members. Each carries the name of its member in its URIs; digests are of the files and stay true. A skill is left out
- * for callers that may not read all of its files.
+ * The skills of all members. Each carries the name of its member in its URIs; digests are those of the files,
+ * so they stay valid. A skill is left out for callers that may not read all of its files.
  */
 export class ComposedSkills {
   readonly #catalog: Catalog;
   readonly #viewFor: ComposedSkillsOptions["viewFor"];
   readonly #toPublic = rememberSkills();
   readonly #join = rememberJoined();
-  /** By the names of the member, which are its own. */
+  /** By the URI names of a member, which no other member has. */
   readonly #shown = new WeakMap<UriNames, WeakMap<View, ShownSkills>>();
 
   constructor({ catalog, viewFor }: ComposedSkillsOptions) {
@@ -122,7 +122,7 @@ export class ComposedSkills {
   ): Promise<RawJson | undefined> {
     const result = await askMember(place, operation, context);
     if (result !== undefined) return result;
-    // Of a server that cannot read folders, the lists of its skills say what is in them.
+    // If a server cannot read folders, its list of skills tells what is in them.
     const { items } = await place.member.provider.list("skills", context);
     const listed = items.filter((skill) => mayRead(skill, place.member, this.#viewFor(context)));
     const resources = childrenOf(place.ownUri, listed.flatMap(toFiles));
@@ -179,7 +179,10 @@ interface ShownSkills {
 /** Most lists of skills that are remembered: one for each kind of caller. */
 const maxJoined = 64;
 
-/** Lists of several members as one list, the same for the same lists. Of a URI with another scheme, the first member has it. */
+/**
+ * Joins the lists of several members; the same lists give the same result. Of skills with one URI, that of
+ * the first member is kept.
+ */
 function rememberJoined(): (
   lists: readonly (readonly Skill[])[],
   hints: CacheHints | undefined,

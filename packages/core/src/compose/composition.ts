@@ -43,7 +43,7 @@ interface CompositionOptions {
   readonly offers?: (caller: CallerInfo) => Offers;
   /** Called with the members that a list or a call waits for because nothing is known of their lists. */
   readonly onWaiting?: (members: readonly string[]) => void;
-  /** What is said of a list with it, such as which members are missing. Asked once for each view. */
+  /** The `_meta` of a list, such as which members are missing. Called once for each view. */
   readonly describeList?: (part: ListPart, view: View) => Meta | undefined;
   /** Narrows the cache hints that the members agree on. */
   readonly limitHints?: (hints: CacheHints | undefined) => CacheHints | undefined;
@@ -147,7 +147,7 @@ class ComposedLists {
     return limitHints(isUnknown ? undefined : strictestOf(hints.flatMap((hint) => hint ?? [])));
   }
 
-  /** A change of health or of a list makes a new view, so what is said of a list stays true. */
+  /** A change of health or of a list makes a new view, so the `_meta` of a list stays true. */
   #listingOf(part: ListPart, context: CallContext): Listing<object> {
     const { viewFor, describeList } = this.#options;
     const view = viewFor(context);
@@ -162,7 +162,7 @@ class ComposedLists {
   }
 }
 
-/** Finds the member that has what an operation is about, and uses it there. */
+/** Finds the member that has the target of an operation, and passes the operation on to it. */
 class Owners {
   readonly #options: CompositionOptions;
   readonly #catalog: Catalog;
@@ -189,8 +189,8 @@ class Owners {
           if (part === "prompts" && !member.provider.offers(context).serves(method))
             throw this.#toMissing("prompt", name, round);
           const isSame = own.name === name && own.ref === ref;
-          const made = member.provider.call(isSame ? operation : { ...operation, ...own }, context);
-          return toPublic(settled(made), method, member, owner, context);
+          const answer = member.provider.call(isSame ? operation : { ...operation, ...own }, context);
+          return toPublic(settled(answer), method, member, owner, context);
         },
         (member) => (ref === undefined && part === "tools" ? member.askFirst?.(context, round) : undefined),
       ),
@@ -205,7 +205,7 @@ class Owners {
       context,
       (member, uri, owner) => {
         if (!member.provider.offers(context).serves(method)) return undefined;
-        // What is completed keeps the template that callers know.
+        // A completion keeps the template that callers know.
         const own = part === "templates" || uri === name ? operation : { ...operation, name: uri };
         return toPublic(settled(member.provider.call(own, context)), method, member, owner, context);
       },
@@ -224,7 +224,7 @@ class Owners {
         if (member.provider.watch === undefined) throw new NotFoundError("task", ref);
         return settled(
           member.provider.watch({ part, ...own }, context, (notice) => {
-            // If the caller may no longer use the tool, it hears no more of the task.
+            // A caller that may no longer use the tool gets no more notices of its task.
             if (
               notice.kind !== "task" ||
               this.#viewFor(context).toolClaims.get(name)?.server !== owner.server
@@ -303,8 +303,8 @@ class Owners {
       if (allows.lackingFor !== undefined) assertScopes(allows, name, owner.ownName);
       // The string of the catalog, not that of the request: it is the same for all calls, and keeps no request in memory.
       context.observation?.found(owner.server, owner.ownName, owner.key === name ? owner.key : name);
-      const made = work(member, { name: owner.ownName, ref: task?.ref }, owner);
-      return owner.ownName === name ? made : underPublicName(made, thingOf(target), owner.ownName, name);
+      const result = work(member, { name: owner.ownName, ref: task?.ref }, owner);
+      return owner.ownName === name ? result : underPublicName(result, thingOf(target), owner.ownName, name);
     };
     const done = go(lookUp());
     if (done !== undefined) return done;
@@ -314,7 +314,10 @@ class Owners {
     );
   }
 
-  /** A member that lists nothing to a caller who has yet to do something may have the name: it asks the caller for that. */
+  /**
+   * A member that lists nothing until the caller has done something may have the name: it
+   * asks the caller for that.
+   */
   #askLikely<T>(
     target: Target & { readonly round?: Round | undefined },
     context: CallContext,
@@ -333,7 +336,10 @@ class Owners {
     });
   }
 
-  /** The answer of a URI's owner. A URI that no list knows is tried with the members that may know it, in turn. */
+  /**
+   * The answer of a URI's owner. A URI that is in no list is tried with the members
+   * that may know it, in turn.
+   */
   async #firstOf<T>(
     uri: string,
     context: CallContext,
@@ -376,7 +382,7 @@ class Owners {
       : Promise.all(waits).then(() => this.#viewFor(context));
   }
 
-  /** What happened to a resource, as callers know it; undefined where this caller may not hear of it. */
+  /** What happened to a resource, as callers know it; undefined where this caller may not be told. */
   #toPublicNotice(notice: Notice, member: Member, context: CallContext): Notice | undefined {
     if (notice.kind !== "updated") return undefined;
     const uris = this.#catalog.snapshotFor(context).uris.get(member.name);
@@ -407,16 +413,16 @@ function asTask<T>(ref: string | undefined, work: () => Awaitable<T>): Awaitable
 
 /** A member's outcome with the URIs that callers know, and with a task that leads back to the member. */
 function toPublic(
-  made: Awaitable<Outcome>,
+  answer: Awaitable<Outcome>,
   method: string,
   member: Member,
   owner: Owner | undefined,
   context: CallContext,
 ): Awaitable<Outcome> {
   const uris = owner?.uris;
-  // Only callers that declared an extension are given tasks.
-  if (uris === undefined && context.capabilities.extensions === undefined) return made;
-  return andThen(made, (outcome) => {
+  // Only callers that declared an extension get tasks.
+  if (uris === undefined && context.capabilities.extensions === undefined) return answer;
+  return andThen(answer, (outcome) => {
     const renamed = uris === undefined ? outcome : renameOutcome(outcome, method, uris.toPublic);
     return withMember(renamed, member.name);
   });
@@ -472,13 +478,14 @@ interface ComposedGroupsOptions {
 type Sources = readonly { readonly member: Member; readonly listing: Listing<Group> }[];
 
 /**
- * Lists the groups of all members. A name begins with that of its member, so no server can take the place of another's group;
- * what is in a group has the names that callers know, and what they may not use is left out of it.
+ * Lists the groups of all members. A name begins with that of its member, so no server can take
+ * the place of another's group; the contents of a group have the names that callers know, without
+ * those that they may not use.
  */
 function composeGroups({ catalog, viewFor }: ComposedGroupsOptions): {
   list(context: CallContext): Promise<Listing<Group>>;
 } {
-  const made = new WeakMap<View, { readonly sources: Sources; readonly listing: Listing<Group> }>();
+  const listed = new WeakMap<View, { readonly sources: Sources; readonly listing: Listing<Group> }>();
   const sourcesFor = async (context: CallContext): Promise<Sources> => {
     const members = catalog.members.filter(({ provider }) => provider.offers(context).serves("groups/list"));
     const listings = await Promise.all(
@@ -496,7 +503,7 @@ function composeGroups({ catalog, viewFor }: ComposedGroupsOptions): {
     list: async (context) => {
       const sources = await sourcesFor(context);
       const view = viewFor(context);
-      const known = made.get(view);
+      const known = listed.get(view);
       if (known !== undefined && isSame(known.sources, sources)) return known.listing;
       const groups = sources.flatMap(({ member, listing }) => {
         const rename = renamesOf(member, view, catalog, context);
@@ -508,7 +515,7 @@ function composeGroups({ catalog, viewFor }: ComposedGroupsOptions): {
           [...new Map(groups.toReversed().map((group) => [group.name, group])).values()].toReversed(),
         ),
       );
-      made.set(view, { sources, listing });
+      listed.set(view, { sources, listing });
       return listing;
     },
   };
@@ -520,7 +527,7 @@ function isSame(some: Sources, others: Sources): boolean {
   );
 }
 
-/** A group of a member as callers know it. */
+/** Gives a member's group the names that callers know. */
 function renamesOf(
   member: Member,
   view: View,

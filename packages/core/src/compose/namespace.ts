@@ -64,14 +64,17 @@ export function qualify(namespace: string, name: string, { separator, maxLength 
 }
 
 /**
- * A name that gets no namespace: as its provider has it, with every character the protocol has, unless it is none that
- * clients take. One of those would have them, or their model, refuse the whole list.
+ * A name without a namespace: as its provider has it, with all characters that the protocol allows, unless
+ * clients do not accept it. They, or their model, would refuse the whole list because of it.
  */
 export function unqualified(name: string, { maxLength }: Naming): string {
   return toFit(name, name === "" ? "_" : toSafe(name, "."), maxLength);
 }
 
-/** A name in the characters that names of groups may have; of a member's group, its own behind that of the member. */
+/**
+ * A name in the characters that names of groups may have. That of a member's group
+ * follows the name of the member.
+ */
 export function toGroupName(...names: readonly string[]): string {
   const full = names.join("-");
   const safe = full
@@ -92,7 +95,10 @@ function toFit(full: string, safe: string, maxLength: number, joint = "_"): stri
   return `${safe.slice(0, maxLength - suffixLength - 1)}${joint}${suffix}`;
 }
 
-/** With the characters every model API takes, or, where the separator is not one of those, with those of the protocol. */
+/**
+ * The text in the characters that every model API takes or, with a separator that is not one of them, in
+ * those of the protocol.
+ */
 function toSafe(text: string, separator: Separator): string {
   const isForModels = separator === "__" || separator === "_" || separator === "-";
   return text.replaceAll(isForModels ? /[^A-Za-z0-9_-]/g : /[^A-Za-z0-9_./-]/g, "_");

@@ -26,9 +26,9 @@ function unsteady() {
     onListError: (name, error) => void errors.push(name, error),
     onChanged: () => {},
   });
-  const list = async (given: CallContext): Promise<readonly string[]> => {
-    await lists.beginListing(given, "tools");
-    return lists.listsFor(given).tools.map(({ name }) => name);
+  const list = async (asking: CallContext): Promise<readonly string[]> => {
+    await lists.beginListing(asking, "tools");
+    return lists.listsFor(asking).tools.map(({ name }) => name);
   };
   return { list, state, errors };
 }

@@ -62,13 +62,13 @@ describe("without limits", () => {
     expect(view.promptClaims.get(name)).toBeUndefined();
   });
 
-  test("those who list such URIs may know one that is not listed", () => {
+  test("servers that list URIs of a scheme may know one that is not listed", () => {
     expect(view.likelyOwners("git://elsewhere")).toEqual(["git"]);
     expect(view.likelyOwners("http://x")).toEqual([]);
     expect(view.likelyOwners("no scheme")).toEqual([]);
   });
 
-  test("the lists cannot be changed by who gets them", () => {
+  test("the lists cannot be changed by their readers", () => {
     expect(Object.isFrozen(view.tools)).toBe(true);
     expect(Object.isFrozen(view.resources)).toBe(true);
   });
@@ -150,9 +150,9 @@ describe("a URI of several servers", () => {
     });
 
   test.each([
-    ["the first in the config, for those who may use both", undefined, "first"],
-    ["the second, for those who may use only that", ["second__*"], "second"],
-    ["nobody, for those who may use neither", ["third__*"], undefined],
+    ["the first in the config, for callers that may use both", undefined, "first"],
+    ["the second, for callers that may use only that", ["second__*"], "second"],
+    ["no server, for callers that may use neither", ["third__*"], undefined],
   ])("is that of %s", (_whose, allow, server) => {
     const view = sharedView(allow);
     expect(view.resources).toHaveLength(server === undefined ? 0 : 1);

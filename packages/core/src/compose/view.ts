@@ -19,7 +19,10 @@ import { type Claim, type Collision, type Owner, type UriNames, isSkill, isView 
 export interface Snapshot {
   readonly tools: readonly Claim<Tool>[];
   readonly prompts: readonly Claim<Prompt>[];
-  /** Of every member that has them: a caller that may not use the first's may use another's. The owner's come first. */
+  /**
+   * Of every member that has them, the owner's first: a caller that may not use the
+   * owner's may use another's.
+   */
   readonly resources: readonly Claim<Resource>[];
   readonly templates: readonly Claim<ResourceTemplate>[];
   /** By member: the URIs that callers know its resources by. */
@@ -41,13 +44,16 @@ export interface View {
   /** The server that lists a URI, or a template it fits, or has it as a view or in a skill. */
   resourceOwner(uri: string): ResourceOwner | undefined;
   templateOwner(uriTemplate: string): Owner | undefined;
-  /** Whether the caller may hear that a server's resource changed: it may use it, and does not have it from elsewhere. */
+  /**
+   * Whether the caller may be told that a server's resource changed: it may use it, and does not
+   * get it from another server.
+   */
   mayHear(server: string, uri: string): boolean;
   /** Whether the caller may use anything of a member. */
   uses(member: string): boolean;
   /** Whether the caller may use a tool or prompt of this name, if there is one. */
   readonly allows: Policy;
-  /** The same of a member's resource. */
+  /** The same for a member's resource. */
   allowsUri(member: string, uri: string): boolean;
   /** Whether a server that the caller may use has views. */
   readonly hasApps: boolean;
@@ -99,7 +105,7 @@ export function assertUriScopes(
       assertScopes(policy, `${server}${separator}${spelling}`, spelling);
 }
 
-/** Leaves everything. */
+/** Allows everything. */
 export const allowAll: Policy = () => true;
 
 /** The part of a catalog that a policy allows. A thing that is not in the lists cannot be found by name either. */
@@ -174,7 +180,7 @@ export function createView(snapshot: Snapshot, policy: Policy, { separator, show
 
 type MayUse = (server: string, uri: string) => boolean;
 
-/** Looked up in the list of the server, so that no tool gets its public name for this. */
+/** Looks at the server's own definition, so that no tool has to be renamed for this. */
 function isForAppsOnly(claim: Claim<Tool>, snapshot: Snapshot): boolean {
   return hasViews(claim, snapshot) && isAppOnly(claim.ownItem ?? claim.item);
 }
@@ -231,7 +237,7 @@ function toItems<T>(claims: readonly Claim<T>[]): readonly T[] {
   return Object.freeze(claims.map(({ item }) => item));
 }
 
-/** A template that cannot be parsed fits nothing. */
+/** A template that cannot be parsed matches nothing. */
 function parse({
   item,
   server,

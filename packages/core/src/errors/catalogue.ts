@@ -9,13 +9,13 @@ export interface ErrorEntry {
   readonly advice: string;
   /** What each field of the class holds. */
   readonly fields: { readonly [name: string]: string };
-  /** The number of JSON-RPC, for an error that crosses the wire as it is. */
+  /** The JSON-RPC error code, for an error that crosses the wire as it is. */
   readonly number: number | undefined;
   /** How an error that is not an `RpcError` crosses the wire. */
   readonly crossing: Crossing | undefined;
   /** The HTTP status with which it is answered. */
   readonly status: number | undefined;
-  /** The code with which a command ends because of it. */
+  /** The exit code of a command that fails with it. */
   readonly exit: number;
 }
 
@@ -33,7 +33,7 @@ interface ClassRow {
   readonly codes: { readonly [code: string]: Row };
 }
 
-/** No connection, as of a command that could not reach a server. */
+/** The exit code of a command that could not reach a server. */
 const usualExit = 3;
 
 const rowsOfClasses: { readonly [name: string]: ClassRow } = table;

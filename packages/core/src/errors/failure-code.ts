@@ -27,7 +27,7 @@ export type FailureCode =
   | "unauthorized"
   /** A person must sign in. */
   | "login"
-  /** The authorization server must be told of this client. */
+  /** This client must be registered with the authorization server. */
   | "setup"
   /** Something about its authorization is wrong. */
   | "wrong"
@@ -39,7 +39,7 @@ export type FailureCode =
   | "too_many"
   /** HTTP 5xx. */
   | "server_fault"
-  /** It answers, and not with MCP. */
+  /** It answers, but not with MCP. */
   | "not_mcp"
   /** It answers a request with an error of its own. */
   | "rpc_error";
@@ -56,10 +56,14 @@ export function failureCodeOf(error: unknown): FailureCode {
   return error instanceof ClosedError ? "lost" : "other";
 }
 
-/** What the system or undici said, such as `ECONNREFUSED`, wherever in the causes of an error it is. */
+/** The code that the system or undici set, such as `ECONNREFUSED`, anywhere in the causes of an error. */
 export function systemCodeOf(error: unknown): string | undefined {
-  for (let each = error, depth = 0; each instanceof Error && depth < 5; each = each.cause, depth++) {
-    const { code } = each as { readonly code?: unknown };
+  for (
+    let current = error, depth = 0;
+    current instanceof Error && depth < 5;
+    current = current.cause, depth++
+  ) {
+    const { code } = current as { readonly code?: unknown };
     if (typeof code === "string" && /^[A-Z][A-Z_]+$/.test(code)) return code;
   }
   return undefined;

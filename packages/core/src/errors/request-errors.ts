@@ -116,9 +116,9 @@ export class ConnectError extends BrandedError {
 
   constructor(target: string, reason: string, options: ConnectErrorOptions = {}) {
     const { kind = "other", stderr = "", stray = "", cause } = options;
-    const said = stderr.trim() === "" ? "" : `\nIt wrote:\n${stderr.trimEnd().replaceAll(/^/gm, "  ")}`;
-    const strayed = stray === "" ? "" : `\n${strayText}:\n  ${stray}`;
-    super(`Could not connect to ${target}: ${reason}${said}${strayed}`, { cause });
+    const output = stderr.trim() === "" ? "" : `\nIt wrote:\n${stderr.trimEnd().replaceAll(/^/gm, "  ")}`;
+    const strayOutput = stray === "" ? "" : `\n${strayText}:\n  ${stray}`;
+    super(`Could not connect to ${target}: ${reason}${output}${strayOutput}`, { cause });
     this.kind = kind;
     this.target = target;
     this.reason = reason;
@@ -137,7 +137,7 @@ export class HttpError extends BrandedError {
   readonly code = "client.http";
   readonly status: number;
   readonly url: string;
-  /** The beginning of what the server said besides. */
+  /** The beginning of the response body. */
   readonly excerpt: string;
   readonly delivery: Delivery;
 
@@ -157,7 +157,7 @@ const advice: { readonly [status: number]: string } = {
   405: " (is this the URL of an MCP endpoint?)",
 };
 
-/** A legacy server no longer knows our session. The request that met this was not carried out. */
+/** A legacy server no longer knows our session. The request was not carried out. */
 export class SessionExpiredError extends BrandedError {
   protected static override readonly brand = "SessionExpiredError";
 

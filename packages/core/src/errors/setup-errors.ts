@@ -2,7 +2,7 @@ import { BrandedError } from "./branded-error.ts";
 import type { storeError, schemaError, sealError, skillError, uriTemplateError } from "./table.ts";
 import { jsonError } from "./wire-rows.ts";
 
-const full = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
+const fullDiskCodes = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 /** Audit records cannot be written. */
 export class AuditError extends BrandedError {
@@ -22,12 +22,12 @@ export class AuditError extends BrandedError {
 function adviseOn(cause: unknown): string {
   if (!(cause instanceof Error)) return "";
   const { code = "" } = cause as NodeJS.ErrnoException;
-  return full.has(code)
+  return fullDiskCodes.has(code)
     ? " Make room on its disk: writing is tried again with the next call."
     : " Name a file in a folder this user may write to.";
 }
 
-/** A listener was told to bind an address that others can reach, without a way to know who they are. */
+/** A listener was to bind an address that others can reach, without a way to know who they are. */
 export class BindError extends BrandedError {
   protected static override readonly brand = "BindError";
 
@@ -121,9 +121,9 @@ export class JsonError extends BrandedError {
   /** Byte offset of the fault, from the start of the refused bytes. */
   readonly offset: number;
   /**
-   * The finished scan index, when the text is well-formed JSON and only its keys were refused. It lets
-   * a reply carry the request's `id`. A key that occurred twice is absent from it: no occurrence of an
-   * ambiguous key can be believed.
+   * The finished scan index, when the text is well-formed JSON and only its keys were refused. It lets a
+   * reply carry the request's `id`. A key that occurred twice is absent from it: no occurrence of an
+   * ambiguous key can be trusted.
    */
   readonly index: readonly number[] | undefined;
 

@@ -120,12 +120,11 @@ export const authorizationError = {
     "auth.metadata": {
       meaning:
         "The metadata of the server or of its authorization server is missing, contradicts itself or is at an address that must not be asked.",
-      advice: "Tell those who run the server. If only the issuer's name is unusual, give it as `issuer`.",
+      advice: "Tell the operator of the server. If only the issuer's name is unusual, give it as `issuer`.",
     },
     "auth.callback": {
-      meaning:
-        "The answer of the authorization server is not the one to this sign-in. Nothing of it was used.",
-      advice: "Begin the sign-in again, and open no links of others meanwhile.",
+      meaning: "The authorization server's answer does not belong to this sign-in. It was not used.",
+      advice: "Begin the sign-in again, and follow no other links meanwhile.",
     },
     "auth.refused": {
       meaning: "The authorization server refused, or the person did.",
@@ -142,7 +141,7 @@ export const closedError = {
   fields: { delivery: "`not_sent`, `outcome_unknown` or `answered`" },
   codes: {
     "channel.closed": {
-      meaning: "The way to the server ended before the answer came.",
+      meaning: "The channel to the server ended before the answer came.",
       advice: "`delivery` says whether the request was sent; repeat it only if it was not, or may run twice.",
     },
   },
@@ -376,7 +375,7 @@ export const storeError = {
     "store.starting": {
       meaning:
         "The engine started a moment ago and may have forgotten who owns what, so nothing is given to a new owner yet.",
-      advice: "Try again; after 11 seconds the owners of before are known, or have given up.",
+      advice: "Try again; after 11 seconds the earlier owners are known, or have given up.",
     },
     "store.full": {
       meaning: "The store holds as many facts as it may, or has as many operations underway.",
@@ -410,7 +409,7 @@ export const adminError = {
   codes: {
     "admin.bad_request": {
       status: 400,
-      meaning: "A request to the admin API is not as it must be.",
+      meaning: "A request to the admin API is malformed.",
       advice: "Correct what the message names; docs/reference/admin-api.md describes each route.",
     },
     "admin.no_key": {

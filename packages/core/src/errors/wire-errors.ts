@@ -52,7 +52,7 @@ export class RpcError extends BrandedError {
 export type ToolErrorCode = keyof typeof toolError.codes;
 
 interface ToolErrorOptions extends ErrorOptions {
-  /** `tool.failed` when left out. It is for logs and audits; the model is told the message only. */
+  /** `tool.failed` when left out. It is for logs and audits; the model gets the message only. */
   readonly code?: ToolErrorCode;
 }
 
@@ -149,22 +149,23 @@ const classes: { readonly [Name in keyof typeof crossings]: abstract new (...arg
 };
 const names = Object.keys(classes) as (keyof typeof crossings)[];
 
-/** How an error crosses the wire; undefined if a caller must not be told more than that something failed. */
+/** How an error crosses the wire; undefined if callers may only learn that something failed. */
 export function crossingOf(error: unknown): Crossing | undefined {
   const found = names.find((name) => error instanceof classes[name]);
   return found && crossings[found];
 }
 
 /**
- * The HTTP status of an error response to a modern request. Errors about the request itself have one of their own; what a
- * handler answers is 200, also when it is an error (the protocol leaves that open, and every client reads the body).
+ * The HTTP status of an error response to a modern request. Errors about the request itself have their own
+ * status; what a handler answers is 200, also when it is an error (the protocol leaves that open, and every
+ * client reads the body).
  */
 export function toStatus({ code, cause }: RpcError): number {
   const row: { readonly number: number; readonly status?: number } | undefined = rpcError.codes[code];
   return crossingOf(cause)?.status ?? row?.status ?? 200;
 }
 
-/** The whole table of errors. Its text is loaded when somebody asks, because servers never do. */
+/** The whole table of errors. Its text is loaded on demand, because servers never need it. */
 export async function loadErrorEntries(): Promise<readonly ErrorEntry[]> {
   return (await import("./catalogue.ts")).errorEntries;
 }

@@ -1,4 +1,5 @@
-// What a server needs to answer errors. It is loaded by every server, so the rows of other errors are in table.ts.
+// What a server needs to answer with errors. Every server loads it, so the rows of
+// other errors are in table.ts.
 
 export const rpcError = {
   fields: {
@@ -14,7 +15,7 @@ export const rpcError = {
     },
     "rpc.invalid_request": {
       number: -32600,
-      meaning: "It is JSON but no JSON-RPC request, or it came to the wrong place.",
+      meaning: "It is JSON, but not a JSON-RPC request, or it came to the wrong place.",
       advice: "Check the envelope (`jsonrpc`, `id`, `method`), the URL and the headers the message names.",
     },
     "rpc.method_not_found": {
@@ -143,7 +144,7 @@ export const jsonError = {
 
 /** How an error that is not an `RpcError` crosses the wire. */
 export interface Crossing {
-  /** The caller is told of it as an error of this code, with the same message. */
+  /** It reaches the caller as an error of this code, with the same message. */
   readonly as: keyof typeof rpcError.codes;
   /** Its fields that are sent as `data`. */
   readonly data: readonly string[];

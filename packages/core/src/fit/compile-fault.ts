@@ -25,8 +25,9 @@ export interface Budget {
 }
 
 /**
- * Why clients cannot compile a tool's output schema; undefined when they can. The official SDK v1 compiles the schemas of
- * a whole list with ajv and gives the list up when one fails; v2 refuses each call of such a tool.
+ * Why clients cannot compile a tool's output schema; undefined when they can. The official SDK v1
+ * compiles the schemas of a whole list with ajv and drops the whole list when one fails; v2 refuses
+ * each call of such a tool.
  */
 export async function findCompileFault(tool: Tool, budget: Budget): Promise<string | undefined> {
   const { outputSchema } = tool;
@@ -64,8 +65,9 @@ async function compileAll(tool: Tool, outputSchema: JsonSchema): Promise<string 
 }
 
 /**
- * Whether a schema uses only the keywords nearly all schemas consist of, each with a value that every validator compiles in
- * every dialect. Looking takes microseconds where compiling takes up to half a second. `false` says nothing.
+ * Whether a schema uses only the keywords nearly all schemas consist of, each with a value that every
+ * validator compiles in every dialect. This check takes microseconds; compiling takes up to half a second.
+ * `false` only means that the schema must be compiled.
  */
 export function isPlainSchema(root: unknown): boolean {
   if (!isFields(root)) return false;
@@ -96,7 +98,10 @@ const oneSchema = new Set(["additionalProperties", "items", "propertyNames", "no
 const schemaLists = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
 const namedSchemas = new Set(["properties", "$defs", "definitions"]);
 
-/** `#/$defs/Name`, which is what generators write, and there is such a name. One that refers to itself makes ajv run in circles. */
+/**
+ * Whether a reference is `#/$defs/Name`, as generators write it, and the name exists. A definition that
+ * refers to itself makes ajv run in circles.
+ */
 function isResolved(ref: unknown, root: Fields): boolean {
   const [, section = "", name = ""] = /^#\/(\$defs|definitions)\/([\w.-]+)$/.exec(String(ref)) ?? [];
   const named = root[section];
@@ -151,7 +156,7 @@ const values: { readonly [keyword: string]: (value: unknown) => boolean } = {
 
 /** What was changed at one place of a definition, and why. */
 export interface Note {
-  /** The way to it, such as `annotations.readOnlyHint`. */
+  /** Its path, such as `annotations.readOnlyHint`. */
   readonly path: string;
   readonly text: string;
 }
@@ -205,7 +210,7 @@ export function oneOf(...values: readonly string[]): Check {
     values.some((each) => each === value) ? undefined : removed(value, `not one of ${values.join(", ")}`);
 }
 
-/** An object that must have some members, strings, and whose other members are mended one by one. */
+/** An object that must have some string members, and whose other members are mended one by one. */
 export function objectOf(checks: Checks, ...required: readonly string[]): Check {
   return (value) => {
     if (!isFields(value)) return removed(value, "not an object");
@@ -222,7 +227,7 @@ export function objectOf(checks: Checks, ...required: readonly string[]): Check 
   };
 }
 
-/** An array whose entries are mended one by one; those that cannot be are taken out. */
+/** An array whose entries are mended one by one; entries that cannot be mended are taken out. */
 export function arrayOf(check: Check): Check {
   return (value) => {
     if (!Array.isArray(value)) return removed(value, "not an array");

@@ -5,22 +5,22 @@ import { definitionOf } from "../mcp/definition.ts";
 import { type Fit, fitPrompt, fitResource, fitTemplate, fitTool, type ToolTerms } from "./fit-listed.ts";
 
 const raw = (value: unknown): RawJson => RawJson.parse(Buffer.from(JSON.stringify(value)));
-const terms = (given: Partial<ToolTerms> = {}): ToolTerms => ({
+const terms = (changes: Partial<ToolTerms> = {}): ToolTerms => ({
   isLegacy: true,
   isMirroring: false,
   budget: { leftMs: 60_000 },
-  ...given,
+  ...changes,
 });
 
-/** What became of it: the JSON that is listed and the notes, or the reason. */
+/** The JSON that is listed and the notes, or the reason why the thing is left out. */
 function outcome(fit: Fit<object>): unknown {
   if (fit.kind === "unfit") return fit.reason;
   const listed: unknown = JSON.parse(definitionOf(fit.item).text);
   expect(listed).toEqual(fit.item);
   return [listed, ...fit.notes.map(({ path, text }) => `${path} ${text}`)];
 }
-const tool = async (value: unknown, given: Partial<ToolTerms> = {}): Promise<unknown> =>
-  outcome(await fitTool(raw(value), terms(given)));
+const tool = async (value: unknown, changes: Partial<ToolTerms> = {}): Promise<unknown> =>
+  outcome(await fitTool(raw(value), terms(changes)));
 
 const objectSchema = { type: "object" };
 const plain = { name: "a", inputSchema: objectSchema };
@@ -46,7 +46,7 @@ describe("a tool", () => {
   });
 
   test.each<[string, unknown, string]>([
-    ["no object", 5, "it is number 5, not an object"],
+    ["not an object", 5, "it is number 5, not an object"],
     ["an array", [plain], "it is array of 1, not an object"],
     ["null", null, "it is null, not an object"],
     ["without a name", { inputSchema: objectSchema }, "name is missing"],
@@ -215,12 +215,12 @@ describe("an output schema", () => {
       "clients cannot compile it: can't resolve reference #/$defs/no from id #",
     ],
     [
-      "with a pattern that is none",
+      "with a pattern that is invalid",
       { ...objectSchema, properties: { a: { pattern: "[" } } },
       "clients cannot compile it: Invalid regular expression: /[/u: Unterminated character class",
     ],
     [
-      "with a type that is none",
+      "with a type that does not exist",
       { ...objectSchema, properties: { a: { type: "text" } } },
       "clients cannot compile it: type must be JSONType or JSONType[]: text",
     ],
@@ -271,7 +271,7 @@ describe("an output schema", () => {
       { ...objectSchema, properties: { $id: { default: { $id: "data" } } } },
       "$id removed: another server's schema may have the same",
     ],
-  ])("%j has no $id that could be another's", async (outputSchema, kept, note) => {
+  ])("%j loses an $id that another schema could have", async (outputSchema, kept, note) => {
     expect(await tool({ ...plain, outputSchema })).toEqual([
       { ...plain, outputSchema: kept },
       `outputSchema.${note}`,
@@ -290,7 +290,7 @@ describe("an output schema", () => {
     ]);
   });
 
-  test("is removed unseen when those before it took all the time there is", async () => {
+  test("is removed unchecked when those before it took all the time", async () => {
     const late = { ...plain, outputSchema: { ...objectSchema, $comment: "late" } };
     expect(await tool(late, { budget: { leftMs: 0 } })).toEqual([
       plain,

@@ -34,7 +34,7 @@ import {
   findCompileFault,
 } from "./compile-fault.ts";
 
-/** A listed thing as every client takes it, with what had to be changed for that; or why it cannot be. */
+/** A listed thing as every client accepts it, with what was changed for that; or why it cannot be mended. */
 export type Fit<T> =
   | { readonly kind: "fit"; readonly item: T; readonly notes: readonly Note[] }
   | { readonly kind: "unfit"; readonly reason: string };
@@ -109,7 +109,7 @@ const promptChecks: Checks = {
   arguments: arrayOf(objectOf({ title: string, description: string, required: boolean }, "name")),
 };
 
-/** A tool. Compiles its output schema if a glance does not tell that clients can. */
+/** Mends a tool. Compiles its output schema unless a quick check shows that clients can. */
 export async function fitTool(raw: RawJson, terms: ToolTerms): Promise<Fit<Tool>> {
   const fields = fieldsOf(raw, "name");
   if (typeof fields === "string") return unfit(fields);
@@ -120,8 +120,8 @@ export async function fitTool(raw: RawJson, terms: ToolTerms): Promise<Fit<Tool>
     inputSchema: () => inputSchema,
     outputSchema: (schema) => mendOutputSchema(schema, terms.isLegacy),
   };
-  const given = "inputSchema" in fields ? fields : { ...fields, inputSchema: undefined };
-  const { item, notes } = mend<Tool>(raw, checkMembers(given, checks));
+  const withInput = "inputSchema" in fields ? fields : { ...fields, inputSchema: undefined };
+  const { item, notes } = mend<Tool>(raw, checkMembers(withInput, checks));
   const mirroring = terms.isMirroring ? mirroringFault(item.inputSchema) : undefined;
   if (mirroring !== undefined) return unfit(mirroring);
   const fault = await findCompileFault(item, terms.budget);
@@ -160,7 +160,10 @@ export function fitPrompt(raw: RawJson): Fit<Prompt> {
   return { kind: "fit", ...mend<Prompt>(raw, checkMembers(fields, promptChecks)) };
 }
 
-/** The members of a listed thing; a text when it is not an object, or lacks the member it is known by. */
+/**
+ * The members of a listed thing; a text that says why if it is not an object, or lacks
+ * the member it is known by.
+ */
 function fieldsOf(raw: RawJson, key: string): Fields | string {
   if (raw.kind !== "object") return `it is ${describeValue(raw.value)}, not an object`;
   const fields = raw.value as Fields;
@@ -191,13 +194,16 @@ function unfit(reason: string): { readonly kind: "unfit"; readonly reason: strin
   return { kind: "unfit", reason };
 }
 
-/** Whether the calendar has such a day: `Date` would make March 2 of February 30. */
+/** Whether the calendar has such a day: `Date` would turn February 30 into March 2. */
 function isDay(text: string): boolean {
   const date = new Date(`${text}T00:00:00Z`);
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
 }
 
-/** The members of the objects inside a definition. Clients ignore others, so one that is misspelt would do nothing. */
+/**
+ * The members of the objects inside a definition. Clients ignore other members, so a
+ * misspelt one would do nothing.
+ */
 const annotationKeys = {
   tools: keys("title readOnlyHint destructiveHint idempotentHint openWorldHint"),
   resources: keys("audience priority lastModified"),
@@ -292,8 +298,9 @@ function toLine(text: string): string {
 const anyObject: Fields = { type: "object" };
 
 /**
- * Makes a schema one that every client takes for the input of a tool. Arguments are always an object, so saying that
- * changes nothing. A text says why the schema cannot accept any object, which leaves nothing to call the tool with.
+ * Changes a schema so that every client accepts it for the input of a tool. Arguments are always an
+ * object, so saying that changes nothing. Returns a text if the schema accepts no object at all, so that
+ * the tool cannot be called.
  */
 function mendInputSchema(schema: unknown): Mending | string | undefined {
   // An empty array is how PHP writes an empty object.
@@ -308,8 +315,8 @@ function mendInputSchema(schema: unknown): Mending | string | undefined {
 }
 
 /**
- * The same for the structured output of a tool. Before 2026-07-28 a root must be an object too; a server of such an age
- * that says something else has a schema that none of its results fit, so it is removed.
+ * The same for the structured output of a tool. Before 2026-07-28 its root must be an object too; a legacy
+ * server's schema with another root fits no result of the server, so it is removed.
  */
 function mendOutputSchema(schema: unknown, isLegacy: boolean): Mending | undefined {
   if (!isFields(schema)) return removedSchema(`${describeValue(schema)} is not an object`);
@@ -382,8 +389,8 @@ const toObject = (schema: unknown): object => (schema === false ? { not: {} } : 
 const keywords = { $schema: string, properties, required: strings };
 
 /**
- * The same value if it has no number beyond what a double holds. Some clients refuse those, and others read `null` where the
- * definition was written again for their revision.
+ * The same value if it has no number beyond what a double holds. Some clients refuse those, and others read
+ * `null` where the definition was rewritten for their revision.
  */
 function toFinite(value: unknown): unknown {
   if (typeof value === "number") return Number.isFinite(value) ? value : Math.sign(value) * Number.MAX_VALUE;
@@ -397,9 +404,10 @@ function toFinite(value: unknown): unknown {
 }
 
 /**
- * Takes the `$id`s out of an output schema. The official SDK v1 compiles the schemas of a whole list with one validator, so
- * two servers that use the same `$id` get each other's schema, or have the list refused. Without references to it, or with
- * those only that begin with `#` at a root, an `$id` means nothing. With others the whole schema goes.
+ * Takes the `$id`s out of an output schema. The official SDK v1 compiles the schemas of a whole list with one
+ * validator, so two servers that use the same `$id` get each other's schema, or have the list refused. An
+ * `$id` has no effect where nothing refers to it, or where it is at the root and all references begin with
+ * `#`. Otherwise the whole schema is removed.
  */
 function removeIds(schema: Fields): Mending | undefined {
   const { ids, references } = survey(schema, "schema", { ids: [], references: [] });
@@ -420,12 +428,12 @@ function placeOf(parent: Position, key: string): Position {
   return position === "data" && parent === "schema" && !dataKeywords.has(key) ? "schema" : position;
 }
 
-interface Found {
+interface SchemaIds {
   readonly ids: Fields[];
   readonly references: string[];
 }
 
-function survey(value: unknown, position: Position, found: Found): Found {
+function survey(value: unknown, position: Position, found: SchemaIds): SchemaIds {
   if (Array.isArray(value)) for (const entry of value) survey(entry, position, found);
   if (!isFields(value) || position === "data") return found;
   if (position === "schema") {

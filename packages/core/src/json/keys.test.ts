@@ -121,7 +121,7 @@ describe("keys beyond ASCII", () => {
   });
 
   test.each(["íd", "paramß", "id\u0301", "і\u0501", "\\ud800", "😀", "@name", "\u007fmeta", "\\u005Fmet"])(
-    "%j is somebody else's key",
+    "%j is a key that is not ours",
     (key) => {
       expect(refusal(at(["params"], `"${key}":1`))).toBeUndefined();
     },
@@ -221,7 +221,7 @@ const ROOT_KEYS = ["jsonrpc", "id", "method", "params", "result"];
 const PARAMS_KEYS = ["name", "arguments", "task", "_meta"];
 const ABSENT = [-1, -1, -1];
 
-/** What a scan says: the whole text, then each key of the envelope, then each of `params`. */
+/** What a scan finds: the whole text, then each key of the envelope, then each of `params`. */
 function scanSpans(text: string): number[][] {
   const index = scan(Buffer.from(text), REQUEST);
   return [

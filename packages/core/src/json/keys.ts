@@ -53,7 +53,7 @@ function isPlain(bytes: Uint8Array, start: number, end: number): boolean {
   return true;
 }
 
-/** Whether a plain key equals one of the level when the bit is ignored in which ASCII cases differ. */
+/** Whether a plain key equals one of the level when the bit that ASCII cases differ in is ignored. */
 function resemblesSome(level: ShapeLevel, bytes: Uint8Array, start: number, end: number): boolean {
   for (const { spelling } of level.byName.values()) {
     if (spelling.length !== end - start) continue;

@@ -36,7 +36,7 @@ test("pieces are the bytes they were cut from", () => {
   );
 });
 
-test("JSON in pieces says what the same JSON in one says, whatever is asked of it first", () => {
+test("JSON in pieces reads like the same JSON in one piece, whatever is read first", () => {
   const key = fc.constantFrom("a", "b", "c", "é");
   const members = fc.uniqueArray(fc.tuple(key, jsonText()), { selector: ([name]) => name });
   const looks: readonly ((raw: RawJson) => unknown)[] = [
@@ -91,7 +91,7 @@ test("looking at a member joins nothing", () => {
   expect(rest.byteLength).toBe(2 * filler.length + '{"text":""}'.length);
 });
 
-test("what is too large for the common room has its own", () => {
+test("bytes too large for the scratch memory are joined", () => {
   const large = new Pieced([new Uint8Array(maxScratchBytes), new Uint8Array(1)]);
   expect(inScratch(large)).toBe(large.join());
 });

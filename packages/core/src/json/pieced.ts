@@ -58,8 +58,8 @@ export const maxScratchBytes: number = 4 * 1024 * 1024;
 let scratch: Uint8Array = new Uint8Array(0);
 
 /**
- * The bytes in one piece, valid until the next call: for a caller that reads them now and keeps nothing of them. A
- * megabyte that is not made for each message is half the memory, and half of what there is to collect.
+ * The bytes in one piece, valid until the next call: for a caller that reads them now and keeps nothing of
+ * them. Not allocating them for each message halves the memory, and the garbage.
  */
 export function inScratch(pieced: Pieced): Uint8Array {
   const { length } = pieced;

@@ -177,7 +177,7 @@ test("JSON.stringify shows the value, for logs", () => {
   expect(JSON.stringify({ raw: scanned('{"id":1.0}') })).toBe('{"raw":{"id":1}}');
 });
 
-/** The value again, made from the members that `at` finds. */
+/** The value, rebuilt from the members that `at` finds. */
 function rebuild(raw: RawJson): unknown {
   const value = raw.value;
   if (!isObject(value)) return JSON.parse(raw.text);

@@ -17,7 +17,7 @@ interface JsonSource {
   readonly index: Index | undefined;
 }
 
-/** JSON in the form in which it costs least to send: text, or bytes in one or several pieces. */
+/** JSON in the form that is cheapest to send: text, or bytes in one or several pieces. */
 export type WrittenJson = string | readonly Uint8Array[];
 
 /** Byte offsets of a member in the bytes of its object: of its key's opening quote, and of its value's start and end. */
@@ -35,8 +35,8 @@ export interface MemberSpan {
  * Immutable: the caller must not change the bytes or the value after handing them over. Members share memory with the whole, so
  * keeping one small member keeps the whole message.
  *
- * More than 15 members, because it is five ways in (a scan, bytes, text, a value, a parse) and eight ways to read; each
- * avoids a conversion on the way of every message.
+ * It has more than 15 members, because there are five ways in (a scan, bytes, text, a value, a parse) and
+ * eight ways to read; each saves every message a conversion.
  *
  * @example
  * const { path } = call.arguments.value; // in a middleware: parsed when first asked for
@@ -117,7 +117,7 @@ export class RawJson {
     return this.#end - this.#start === bytes.length ? bytes : bytes.subarray(this.#start, this.#end);
   }
 
-  /** The form in which it costs least to send. Throws for a value that JSON cannot hold, such as a circle. */
+  /** The form that is cheapest to send. Throws for a value that JSON cannot hold, such as a cyclic one. */
   get written(): WrittenJson {
     const source = this.#source;
     if (source === undefined || this.#text !== undefined || source.ascii !== undefined) return this.text;
@@ -156,8 +156,8 @@ export class RawJson {
   }
 
   /**
-   * A member of this object, not parsed; undefined if there is none or this is not an object. Of a key that
-   * occurs twice, the last, as with `JSON.parse`; no scan lets a key of its shape occur twice.
+   * A member of this object, not parsed; undefined if there is none or this is not an object. If a key occurs
+   * twice, it is the last, as with `JSON.parse`; no scan lets a key of its shape occur twice.
    */
   at(key: string): RawJson | undefined {
     if (this.kind !== "object") return undefined;
@@ -178,7 +178,7 @@ export class RawJson {
     return member;
   }
 
-  /** Whether this is an object with such a member. */
+  /** Whether this is an object with this member. */
   has(key: string): boolean {
     const value = this.#value;
     if (typeof value === "object" && value !== null) return Object.hasOwn(value, key);
@@ -187,7 +187,7 @@ export class RawJson {
     return slot === undefined || index === undefined ? this.at(key) !== undefined : index[slot] !== -1;
   }
 
-  /** Whether a member that a scan noted is this very piece of the same bytes. False says nothing. */
+  /** Whether a member that a scan noted is this very piece of the same bytes. False means unknown. */
   holds(key: string, member: RawJson): boolean {
     const slot = this.#level?.byName.get(key)?.slot;
     const index = this.#source?.index;
@@ -195,7 +195,10 @@ export class RawJson {
     return index[slot + 1] === member.#start && index[slot + 2] === member.#end;
   }
 
-  /** Whether a scan noted that this object has no members but some of these, and no white space around them. False says nothing. */
+  /**
+   * Whether a scan noted that this object has only members with these keys, and no white space around them.
+   * False means unknown.
+   */
   hasOnly(keys: readonly string[]): boolean {
     const index = this.#source?.index;
     const level = this.#level;
@@ -212,7 +215,7 @@ export class RawJson {
     return false;
   }
 
-  /** `at(key)?.text` for a member that a scan noted, without making anything else of it. */
+  /** `at(key)?.text`, without the `RawJson` in between for a member that a scan noted. */
   textOf(key: string): string | undefined {
     const slot = this.#level?.byName.get(key)?.slot;
     const source = this.#source;
@@ -230,7 +233,7 @@ export class RawJson {
     return { keyStart: offset(0), start: offset(1), end: offset(2) };
   }
 
-  /** For logs: `JSON.stringify` would show `{}`. It spells numbers again, so it is not for forwarding. */
+  /** For logs: `JSON.stringify` would show `{}`. It rewrites numbers, so it is not for forwarding. */
   toJSON(): unknown {
     return this.value;
   }
@@ -249,7 +252,7 @@ function joined(source: JsonSource): Uint8Array {
   return (source.bytes ??= source.pieced?.join() ?? new Uint8Array());
 }
 
-/** The text of all of [start, end): reason enough to join the pieces. */
+/** The whole text at [start, end). Joins the pieces, unlike {@link cut}. */
 function cutAll(source: JsonSource | undefined, start: number, end: number): string {
   if (source === undefined) return "";
   joined(source);

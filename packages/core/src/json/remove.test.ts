@@ -31,7 +31,7 @@ test.each<[text: string, keys: string[], expected: string]>([
   expect(withoutMembers(noted(text), keys).text).toBe(expected);
 });
 
-test("leaves out exactly what it is told, noted by a scan or not, in any object", () => {
+test("leaves out exactly the given keys, noted by a scan or not, in any object", () => {
   const key = fc.constantFrom("a", "b", "c", "é", "z");
   const members = fc.uniqueArray(fc.tuple(key, jsonText(), fc.constantFrom("", " ", "\n ")), {
     selector: ([name]) => name,

@@ -44,7 +44,7 @@ describe("rewriteTexts", () => {
     );
   });
 
-  test("leaves none of the texts it was told to rewrite", () => {
+  test("leaves no text that it had to rewrite", () => {
     fc.assert(
       fc.property(fc.json(), (text) => {
         const seen: string[] = [];
@@ -55,8 +55,8 @@ describe("rewriteTexts", () => {
             return Array.isArray(value) ? null : value;
           },
         );
-        const isOurs = (said: string): boolean => /^(?:m(?: \([0-9]+\))?|[0-9]*)$/.test(said);
-        expect(seen.filter((said) => !isOurs(said))).toEqual([]);
+        const isOurs = (shown: string): boolean => /^(?:m(?: \([0-9]+\))?|[0-9]*)$/.test(shown);
+        expect(seen.filter((shown) => !isOurs(shown))).toEqual([]);
       }),
     );
   });

@@ -6,7 +6,7 @@ import { rewriteStrings } from "./rewrite.ts";
 
 const shout = (value: string): string => value.toUpperCase();
 
-/** Every string that is a value, as a reader finds them that knows the whole grammar. */
+/** Every string that is a value, as a full parser finds them. */
 function parsedStrings(text: string): string[] {
   const found: string[] = [];
   JSON.parse(text, (_, value: unknown) => {

@@ -3,10 +3,10 @@ import { RawJson } from "./raw.ts";
 import { parseText } from "./value.ts";
 
 /**
- * Rewrites the strings of a JSON text that was checked before: each value that is a string is given decoded, whatever
- * escapes it is written with, and is written again if something else comes back. So is each key with `rewriteKey`; keys that
- * become equal are numbered over the whole text. Numbers, white space and the strings that stay are not touched; if all
- * stay, the very same text is returned.
+ * Rewrites the strings of a JSON text that was checked before: `rewrite` gets each value that is a string,
+ * decoded, and what it returns is written if it differs. `rewriteKey` does the same for keys; keys that
+ * become equal are numbered over the whole text. Numbers, white space and unchanged strings are not touched;
+ * if nothing changes, the very same text is returned.
  *
  * @example
  * rewriteStrings('{"a":1.0,"b":"\\u0040"}', (value) => value.replace("@", " at ")); // {"a":1.0,"b":" at "}
@@ -64,11 +64,12 @@ function isKey(text: string, end: number): boolean {
 const token = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|-?[0-9][0-9.eE+-]*|[{}]/g;
 
 /**
- * Rewrites all that a JSON text says, keys and numbers included. `rewrite` is given every key, string and number as text,
- * and gives back as many texts. A number whose text it changes becomes a string. A key that comes a second time in its
- * object is numbered, so that no member takes the place of another.
+ * Rewrites all that a JSON text says, keys and numbers included. `rewrite` gets every key, string and number
+ * as text, and returns as many texts. A number whose text it changes becomes a string. A key that comes a
+ * second time in its object is numbered, so that no member takes the place of another.
  *
- * A number is given twice: as it is written, and as JavaScript writes it, which is how others may find it.
+ * It gets each number twice: as it is written, and as JavaScript writes it, because others
+ * may know it in that form.
  *
  * @example
  * rewriteTexts('{"a@b.c":1,"d":22}', (texts) => texts.map((text) => text.replace(/.*@.*|22/, "x"))); // {"x":1,"d":"x"}
@@ -99,7 +100,7 @@ export function rewriteTexts(json: string, rewrite: (texts: readonly string[]) =
   });
 }
 
-/** The keys an object has so far, each with how often it was wanted. */
+/** The keys that an object has so far, each with how often it occurred. */
 type KeyNumbers = Map<string, number>;
 
 /** A key that the innermost object does not have yet. */

@@ -29,8 +29,8 @@ function isParsable(text: string): boolean {
 }
 
 /**
- * The text, if scan is not of JSON.parse's opinion about it, also at an odd byte offset or in a plain
- * Uint8Array. What is not UTF-8 must be refused as such.
+ * The text, if scan and JSON.parse disagree about it, also at an odd byte offset or in a plain Uint8Array.
+ * Bytes that are not UTF-8 must be refused as such.
  */
 function disagreement(input: string | Buffer): string | undefined {
   const bytes = Buffer.from(input);

@@ -68,8 +68,8 @@ export function scan(bytes: Uint8Array, shape: Shape, limits: ScanLimits = {}): 
 }
 
 /**
- * Checks a JSON text that is an array, and says where its elements are: for the batches of JSON-RPC,
- * whose elements are then scanned one by one.
+ * Checks a JSON text that is an array, and returns where its elements are: for the batches of JSON-RPC, whose
+ * elements are then scanned one by one.
  *
  * @throws JsonError
  */
@@ -96,14 +96,14 @@ export function scanElements(bytes: Uint8Array, limits: ElementLimits = {}): rea
   return spans;
 }
 
-/** What one scan carries along. */
+/** The state of one scan. */
 class Run {
   readonly bytes: Uint8Array;
   readonly maxDepth: number;
   readonly index: number[];
   /** The first refused key; set once, thrown when the text has been read to its end. */
   refusal: JsonError | undefined = undefined;
-  /** Keys that occurred twice: taken out of the index at the end, since no occurrence can be believed. */
+  /** Keys that occurred twice: taken out of the index at the end, since no occurrence can be trusted. */
   duplicates: ShapeKey[] | undefined = undefined;
 
   constructor(bytes: Uint8Array, shape: Shape, maxDepth: number) {
@@ -266,9 +266,9 @@ function pushContainer(open: number, isObject: 0 | 1): void {
 }
 
 /**
- * The tokens of RFC 8259, over untrusted bytes. Each function is given the position of a token's first
- * byte, checks the whole token and returns the position after it, or throws a JsonError. Reading past
- * the end gives `undefined`, which equals no byte and so fails every check.
+ * The tokens of RFC 8259, over untrusted bytes. Each function gets the position of a token's first byte,
+ * checks the whole token and returns the position after it, or throws a JsonError. Reading past the end gives
+ * `undefined`, which equals no byte and so fails every check.
  */
 
 /**

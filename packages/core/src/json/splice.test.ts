@@ -105,7 +105,7 @@ describe("editMembers", () => {
     expect(edited.text).toBe('{"a":1.0,"b":2}');
   });
 
-  test("does not change the value it was given", () => {
+  test("does not change the value it got", () => {
     const value = { a: 1 };
     expect(editMembers(RawJson.fromValue(value), { a: undefined, b: RawJson.fromValue(2) }).value).toEqual({
       b: 2,

@@ -32,7 +32,7 @@ export function editMembers(raw: RawJson, edits: MemberEdits): RawJson {
 
 type Edit = readonly [key: string, value: RawJson | undefined];
 
-/** Where the scan left a note of each member there is no need to walk over the object to find it. */
+/** Edits members that a scan noted, without a walk over the object; undefined if it did not note each of them. */
 function editKnown(raw: RawJson, edits: readonly Edit[]): RawJson | undefined {
   const patches: { readonly span: MemberSpan; readonly value: RawJson }[] = [];
   for (const [key, value] of edits) {
@@ -182,7 +182,7 @@ export function joinJson(parts: readonly (string | RawJson)[]): RawJson {
   return fromPieces(pieces);
 }
 
-/** From here on a copy costs more than the trouble of several pieces. */
+/** From this size on, a copy costs more than several pieces do. */
 const minSeparateBytes = 64 * 1024;
 
 function fromPieces(pieces: readonly Uint8Array[]): RawJson {

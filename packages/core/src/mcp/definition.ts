@@ -6,7 +6,7 @@ import { RawJson, editMembers } from "../json/index.ts";
  */
 const definitions = new WeakMap<object, RawJson>();
 
-/** Whose a listed thing is, and what its owner calls it; kept beside the object, and for a changed one. */
+/** The server of a listed thing and the name there, kept beside the object; a changed copy keeps it. */
 const owners = new WeakMap<object, DefinitionOwner>();
 
 export interface DefinitionOwner {
@@ -14,12 +14,12 @@ export interface DefinitionOwner {
   readonly ownName: string;
 }
 
-/** Whose a listed thing is; undefined for one that is in no composition. */
+/** The owner of a listed thing; undefined for one that is in no composition. */
 export function ownerOf(item: object): DefinitionOwner | undefined {
   return owners.get(item);
 }
 
-/** Says whose a listed thing is. */
+/** Sets the owner of a listed thing. */
 export function setOwner(item: object, owner: DefinitionOwner): void {
   owners.set(item, owner);
 }
@@ -76,7 +76,7 @@ function rewrite(raw: RawJson, from: object, to: object): RawJson {
   return edits.length > maxEdits ? RawJson.fromValue(to) : editMembers(raw, Object.fromEntries(edits));
 }
 
-/** Where more members change, all are written again. */
+/** If more members change, all are rewritten. */
 const maxEdits = 100;
 
 function isObject(value: unknown): boolean {

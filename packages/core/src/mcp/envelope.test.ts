@@ -45,7 +45,7 @@ test("only a call with nothing but an envelope is known to be bare", () => {
   ]);
 });
 
-test("clients that say something else of themselves have envelopes of their own", () => {
+test("clients that describe themselves differently have envelopes of their own", () => {
   const traced = ["one", "two"].map((name) => read({ ...sender(name), ...trace(1) }));
   expect(traced.map(({ era }) => era?.clientInfo?.name)).toEqual(["one", "two"]);
 });

@@ -32,7 +32,7 @@ function http(headers: { readonly [name: string]: string }): EraFacts {
   return { headers: (name) => headers[name] };
 }
 
-/** The headers a modern request repeats itself in. */
+/** The headers in which a modern request repeats itself. */
 function mirrored(method: string, more: { readonly [name: string]: string } = {}): EraFacts {
   return http({ "mcp-protocol-version": modern, "mcp-method": method, ...more });
 }
@@ -76,11 +76,11 @@ describe("a request that claims a revision, without headers", () => {
     expect(verdict(decideEra(request("tools/list", { [keys.version]: modern }), { session }))).toBe(-32602);
   });
 
-  test("tells which key is missing", () => {
+  test("names the key that is missing", () => {
     expect(textOf(decideEra(request("tools/list", { [keys.version]: modern })))).toContain(keys.capabilities);
   });
 
-  test("is told what is served when its version is not", () => {
+  test("gets the supported versions when its own is not served", () => {
     const decision = decideEra(request("tools/list", { ...envelope, [keys.version]: "v999" }));
     expect(decision).toMatchObject({ error: { data: { supported: [modern], requested: "v999" } } });
   });
@@ -229,7 +229,7 @@ describe("a request that claims nothing", () => {
     expect(verdict(decideEra(request(method), facts))).toBe(expected);
   });
 
-  test("but has a modern header is told the missing keys", () => {
+  test("but has a modern header gets the missing keys", () => {
     const decision = decideEra(request("tools/list"), { ...mirrored("tools/list"), session });
     expect(textOf(decision)).toContain(keys.version);
   });

@@ -15,7 +15,10 @@ import {
 
 export type { HeaderLookup } from "./mirrored-headers.ts";
 
-/** A request that describes itself. What it says of its sender holds for that request only and is never remembered. */
+/**
+ * A request that describes itself. What it says about its sender holds for that request
+ * only and is never remembered.
+ */
 export interface ModernEra {
   readonly kind: "modern";
   readonly revision: ModernRevision;
@@ -86,8 +89,8 @@ export function metaOf(params: RawJson | undefined): RawJson | undefined {
 }
 
 /**
- * Undefined for an `initialize` whose `_meta` is not a valid envelope: that is a legacy handshake. Of a notification only the
- * revision is read.
+ * Undefined for an `initialize` whose `_meta` is not a valid envelope: that is a legacy handshake. For a
+ * notification, only the revision is read.
  */
 function readEnvelope(message: Request | Notification, meta: RawJson): Envelope | undefined {
   try {
@@ -183,12 +186,13 @@ interface KnownEnvelope {
 }
 
 /**
- * Envelopes by how they were spelled: a client says the same of itself in every request, and parsing it is half the work.
- * An envelope is found by the members it is made from; where `_meta` holds nothing else, also by the text of all of it,
- * which is quicker. A trace or a progress token, which differs from call to call, is part of neither.
+ * Envelopes by how they were spelled: a client describes itself alike in every request, and parsing that
+ * is half the work. An envelope is found by the members it is made from; where `_meta` holds nothing
+ * else, also by its whole text, which is quicker. A trace or a progress token, which differs from call to
+ * call, is part of neither.
  */
 const known = new Map<string, KnownEnvelope>();
-/** The one that was found last: to compare two texts is quicker than to hash one. */
+/** The last one found: comparing two texts is quicker than hashing one. */
 let last: KnownEnvelope | undefined;
 const maxKnown = 256;
 const maxKnownLength = 2048;
@@ -274,7 +278,7 @@ function deepFreeze<T>(value: T): T {
   return value;
 }
 
-/** The revision a modern message says it is written in. Throws `-32602` when it says none, or not as a string. */
+/** The revision a modern message says it is written in. Throws `-32602` when it is missing or not a string. */
 function parseClaim(meta: RawJson | undefined): string {
   const version = required(meta, metaKeys.protocolVersion);
   if (version.kind !== "string") throw malformed(metaKeys.protocolVersion, "a string such as 2026-07-28");

@@ -12,7 +12,7 @@ describe("the extensions that pass on behalf of a caller", () => {
   });
 
   test.each([
-    ["tasks, which each hop speaks by itself", extensionIds.tasks],
+    ["tasks, which each hop has for itself", extensionIds.tasks],
     ["how one hop authenticates", "io.modelcontextprotocol/oauth-client-credentials"],
     ["a server card", "io.modelcontextprotocol/server-card"],
     ["an extension that is not known", "com.example/maps"],

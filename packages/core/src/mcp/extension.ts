@@ -13,8 +13,8 @@ export const extensionIds = {
 export type Extensions = { readonly [id: string]: object };
 
 /**
- * The settings that a caller declared for an extension; undefined when it did not declare it. A caller declares by an object
- * alone, and a modern one in each request again. Ids that are not known here are ignored.
+ * The settings that a caller declared for an extension; undefined when it did not declare it. Only an object
+ * declares it; a modern caller does so in each request. Ids that are not known here are ignored.
  */
 export function declaredExtension(
   { extensions }: Pick<ClientCapabilities, "extensions">,
@@ -31,15 +31,6 @@ export function missingExtension(id: string): RpcError {
   return new RpcError("rpc.missing_capability", `This request needs the client extension ${id}`, {
     data: { requiredCapabilities: { extensions: { [id]: {} } } },
   });
-}
-
-/** Whether an error is that of {@link missingExtension}. */
-export function needsExtension(error: unknown, id: string): boolean {
-  if (!(error instanceof RpcError) || error.code !== "rpc.missing_capability") return false;
-  const { requiredCapabilities } = (error.data ?? {}) as {
-    readonly requiredCapabilities?: ClientCapabilities;
-  };
-  return declaredExtension(requiredCapabilities ?? {}, id) !== undefined;
 }
 
 const withoutTasksOf = new WeakMap<ClientCapabilities, ClientCapabilities>();
@@ -68,7 +59,10 @@ export function withTasks(capabilities: ClientCapabilities): ClientCapabilities 
   return whole;
 }
 
-/** The extensions of a caller that a gateway declares on its behalf. They decide what a server lists, and not who can be asked. */
+/**
+ * The extensions of a caller that a gateway declares on its behalf. They decide what a server
+ * lists, not what it may ask.
+ */
 export interface Declared {
   readonly extensions: Extensions;
   /** The same for callers that declare the same; empty for those that declare nothing. */
@@ -77,10 +71,13 @@ export interface Declared {
 
 export const nothingDeclared: Declared = { extensions: {}, key: "" };
 
-/** Extensions between a caller and a server; a gateway passes the settings on. Tasks it speaks on each hop by itself. */
+/**
+ * Extensions between a caller and a server; a gateway passes the settings on. Tasks are not among
+ * them: each hop has its own.
+ */
 const endToEnd: readonly string[] = [extensionIds.ui, extensionIds.skills];
 
-/** Most characters of what is passed on for one caller. What is longer counts as not declared. */
+/** Most characters passed on for one caller. Longer settings count as not declared. */
 const maxLength = 4096;
 
 const known = new WeakMap<object, WeakMap<readonly string[], Declared>>();
@@ -126,7 +123,7 @@ function inOrder(value: unknown): unknown {
 /** The MIME type of a view. */
 export const viewType = "text/html;profile=mcp-app";
 
-/** The member of a tool's `_meta` in which a gateway says whose tool it is, and what that server calls it. */
+/** The member of a tool's `_meta` in which a gateway names the tool's server, and the name there. */
 export const originKey = "dev.junctor/origin";
 
 /** Who may use a tool: the model, the views of its server, or both. */
@@ -167,7 +164,7 @@ export function isAppOnly(tool: HasMeta): boolean {
   return !isVisibleTo(tool, "model") && isVisibleTo(tool, "app");
 }
 
-/** Whether a tool is for the model or for views. Without a sound `visibility` it is for both. */
+/** Whether a tool is for the model or for views. Without a valid `visibility` it is for both. */
 export function isVisibleTo({ _meta }: HasMeta, who: Visibility): boolean {
   const visibility = _meta === undefined ? undefined : uiOf(_meta)?.["visibility"];
   return !Array.isArray(visibility) || visibility.length === 0 || visibility.includes(who);
@@ -190,7 +187,7 @@ function uiOf(meta: Meta): { readonly [member: string]: unknown } | undefined {
     : undefined;
 }
 
-/** The origins that a view may use; those that are not named it may not. */
+/** The origins that a view may use, and no others. */
 export interface ViewCsp {
   /** For requests: `fetch`, WebSocket, EventSource. */
   readonly connectDomains?: readonly string[];

@@ -14,7 +14,6 @@ export {
   extensionIds,
   type Extensions,
   missingExtension,
-  needsExtension,
   nothingDeclared,
   toDeclared,
   withoutTasks,

@@ -29,7 +29,7 @@ export interface Method {
   /** How a provider serves it. A `server` serves it by itself. */
   readonly verb: "list" | "call" | "watch" | "server";
   readonly kind: CallKind;
-  /** The list that its name is in, or that it gives; of a completion, what it completes says it. */
+  /** The list that its name is in, or that it gives; for a completion, its params tell. */
   readonly part?: Part;
   /** The member of the params that names what it is for; the header `Mcp-Name` repeats it. */
   readonly name?: "name" | "uri" | "taskId";
@@ -39,7 +39,7 @@ export interface Method {
   readonly asks?: true;
   /** The member of a list's result that holds the items. */
   readonly member?: string;
-  /** Where URIs stand in its result, as paths; `*` is each element of an array. */
+  /** Where URIs are in its result, as paths; `*` is each element of an array. */
   readonly uris?: readonly string[];
   /** The extension that it belongs to. */
   readonly extension?: string;
@@ -210,7 +210,10 @@ export const parts: readonly Part[] = rows.flatMap(({ verb, part }) =>
 export const announced = ["tools", "prompts", "resources", "groups"] as const;
 export type Announced = (typeof announced)[number];
 
-/** The lists that are announced together: `notifications/resources/list_changed` is for three of them. */
+/**
+ * The list under whose name changes of a list are announced:
+ * `notifications/resources/list_changed` is for three lists.
+ */
 export function announcedAs(part: Part): Announced {
   return part === "templates" || part === "skills" ? "resources" : part;
 }

@@ -62,7 +62,7 @@ describe("a header value", () => {
     ["another alphabet", "=?base64?_-8=?="],
     ["white space", "=?base64?Y Q==?="],
     ["foreign characters", "=?base64?Y*==?="],
-    ["no UTF-8", "=?base64?/w==?="],
+    ["bytes that are not UTF-8", "=?base64?/w==?="],
     ["a surrogate", "=?base64?7aCA?="],
     ["more after its padding", "=?base64?YQ==YQ==?="],
   ])("is refused when its base64 has %s", (_, value) => {

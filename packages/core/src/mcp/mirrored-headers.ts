@@ -46,8 +46,8 @@ export function mismatch(header: string, got: string, expected: string): RpcErro
 }
 
 /**
- * Checks the arguments a tool wants repeated in `Mcp-Param-*` headers (2026-07-28, `x-mcp-header`). Throws `-32020`
- * when one that is in the body is missing from the headers or says something else.
+ * Checks the arguments that a tool requires in `Mcp-Param-*` headers too (2026-07-28, `x-mcp-header`). Throws
+ * `-32020` when one that is in the body is missing from the headers or says something else.
  */
 export function assertParamHeaders(tool: Tool | undefined, args: RawJson, headers: HeaderLookup): void {
   if (tool === undefined) return;
@@ -89,7 +89,7 @@ type SchemaNode = { readonly [keyword: string]: unknown };
 /** An argument that a modern HTTP client repeats in the header `Mcp-Param-{header}`. */
 interface MirroredParam {
   readonly header: string;
-  /** The way to it through the arguments' properties. */
+  /** The path to it through the arguments' properties. */
   readonly path: readonly string[];
 }
 
@@ -147,7 +147,7 @@ function faultOf(property: SchemaNode, names: Set<string>): string | undefined {
     : "is on a property that is not a string, integer or boolean";
 }
 
-/** How often the keyword stands anywhere in a schema. A property may have that name; its value is a schema again. */
+/** How often the keyword occurs in a schema. A property may have that name; its value is a schema again. */
 function count(node: unknown, isSchema: boolean): number {
   if (Array.isArray(node)) return node.reduce<number>((sum, item) => sum + count(item, isSchema), 0);
   if (!isNode(node)) return 0;

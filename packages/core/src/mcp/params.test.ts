@@ -22,11 +22,11 @@ test.each<[string, string | undefined]>([
   ['{"__proto__":{"a":1}}', '"__proto__":{"a":1}'],
   ["7", undefined],
   ["[]", undefined],
-])("of %s goes on: %s", (text, expected) => {
+])("%s passes on %s", (text, expected) => {
   expect(carried(text)).toBe(expected);
 });
 
-test("nothing of nothing goes on", () => expect(carriedMeta(undefined)).toBeUndefined());
+test("a missing _meta passes on nothing", () => expect(carriedMeta(undefined)).toBeUndefined());
 
 test("a traceparent of our own takes the place of the caller's, however that is spelled", () => {
   const own = (text: string): string | undefined => carriedMeta(RawJson.fromText(text), "00-own");
@@ -36,18 +36,18 @@ test("a traceparent of our own takes the place of the caller's, however that is 
   expect(own('{"trace\\u0070arent":"00-theirs"}')).toBe('"traceparent":"00-own"');
 });
 
-test("what goes on is one line, though it came on several", () => {
+test("what is passed on is one line, though it came on several", () => {
   const text = carried('{\n"a": {\n"b": "x"\n}\n}');
   expect(text).not.toContain("\n");
   expect(JSON.parse(`{${text}}`)).toEqual({ a: { b: "x" } });
 });
 
-test("of a key that comes twice, one goes on", () => {
+test("a key that comes twice is passed on once", () => {
   expect(Object.keys(JSON.parse(`{${carried('{"a":1,"a":2}')}}`) as object)).toEqual(["a"]);
   expect(carried('{"a":1,"a":2}')?.match(/"a"/g)).toHaveLength(1);
 });
 
-test("whatever it is, what goes on is the same members without the protocol's", () => {
+test("any _meta is passed on with the same members, without the protocol's", () => {
   const own = fc.constantFrom("progressToken", "io.modelcontextprotocol/logLevel");
   const key = fc.oneof(fc.string(), own);
   fc.assert(

@@ -43,9 +43,9 @@ export const callerKey = "junctor/caller";
 const ownPrefix = "io.modelcontextprotocol/";
 
 /**
- * The members of a request's `_meta` that are passed on to the next server, such as trace context: JSON text without braces, as it
- * was spelled. The protocol's own members hold for one hop only; the next hop gets its own. A `traceparent` that is given takes the place
- * of the one that came.
+ * The members of a request's `_meta` that are passed on to the next server, such as trace context: JSON text
+ * without braces, as it was spelled. The protocol's own members hold for one hop only; the next hop gets its
+ * own. The argument `traceparent` replaces the one that came.
  */
 export function carriedMeta(meta: RawJson | undefined, traceparent?: string): string | undefined {
   const trace = traceparent === undefined ? undefined : `"traceparent":${JSON.stringify(traceparent)}`;
@@ -65,7 +65,7 @@ export function carriedMeta(meta: RawJson | undefined, traceparent?: string): st
   return (trace === undefined ? members : [trace, ...members]).join(",");
 }
 
-/** Whether the key at [start, end) is spelled with the prefix as it is, which nearly all are. */
+/** Whether the key at [start, end) begins with the prefix, unescaped, as nearly all such keys do. */
 function isOwn(bytes: Uint8Array, start: number, end: number): boolean {
   if (end - start < ownPrefix.length) return false;
   for (let i = 0; i < ownPrefix.length; i++) if (bytes[start + i] !== ownPrefix.charCodeAt(i)) return false;

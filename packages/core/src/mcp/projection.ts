@@ -24,7 +24,7 @@ const implementationSince: { readonly [field: string]: Revision } = {
   websiteUrl: "2025-11-25",
 };
 
-/** What a server says of itself, with the fields a revision knows. */
+/** A server's description of itself, with the fields a revision knows. */
 export function projectImplementation(info: Implementation, revision: Revision): Implementation {
   return withoutNewer(info as unknown as Item, implementationSince, revision) as unknown as Implementation;
 }

@@ -1,6 +1,7 @@
 /**
- * All that is known of questions: their kinds, the capability each needs, the form each revision has for them, what an
- * acceptable answer is, and how one is refused. A question is an `Question`; other modules pass it on without looking inside.
+ * All that is known of questions: their kinds, the capability each needs, the form each revision has for
+ * them, what an acceptable answer is, and how one is refused. A question is a `Question`; other modules pass
+ * it on without looking inside.
  */
 
 import { RpcError } from "../errors/index.ts";
@@ -31,7 +32,10 @@ export interface Root {
   readonly name?: string;
 }
 
-/** The fields of a form by name, or a schema of an object: JSON Schema, or one of zod or arktype that says its own JSON Schema. */
+/**
+ * The fields of a form by name, or a schema of an object: JSON Schema, or one of zod or arktype that
+ * can give its JSON Schema.
+ */
 type FormSource =
   | { readonly [name: string]: object }
   | { readonly type: "object"; readonly properties: object; readonly required?: readonly string[] }
@@ -41,7 +45,8 @@ type FormSource =
  * Asks the user to fill in a form. Its fields are flat: strings, numbers, booleans and choices. A schema only describes the form; check the
  * answer yourself where a field has more rules than clients know.
  *
- * @throws TypeError for a field that no form has, and a name in `required` that no field has
+ * @throws TypeError for a type of field that forms do not have, and for a name in
+ * `required` that is not a field
  * @example
  * return inputRequired({ name: elicit("What is your name?", { name: { type: "string" } }, ["name"]) });
  * @example
@@ -109,10 +114,10 @@ export function toQuestion(
   switch (method) {
     case "elicitation/create":
     case "sampling/createMessage": {
-      const asked = (params?.value ?? {}) as AskParams;
-      if (method === "elicitation/create" && isUrl(asked) && !isWebUrl(asked["url"]))
+      const askParams = (params?.value ?? {}) as AskParams;
+      if (method === "elicitation/create" && isUrl(askParams) && !isWebUrl(askParams["url"]))
         throw new RpcError(refusal, "The server sends the user to an address that is not http or https");
-      return { method, params: asked };
+      return { method, params: askParams };
     }
     case "roots/list":
       return { method };
@@ -121,7 +126,10 @@ export function toQuestion(
   }
 }
 
-/** Reads the questions of an `input_required` result. Throws for one of a kind that does not exist, and where {@link toQuestion} does. */
+/**
+ * Reads the questions of an `input_required` result. Throws for a kind of question that does not exist, and
+ * where {@link toQuestion} does.
+ */
 export function parseAsks(requests: RawJson | undefined): Questions {
   const keys = requests?.kind === "object" ? Object.keys(requests.value as object) : [];
   return Object.fromEntries(
@@ -209,8 +217,8 @@ export function missingCapability(required: ClientCapabilities): RpcError {
 }
 
 /**
- * The error for a tool that failed because its caller could not be asked: undefined for a result that is not an error. What the
- * tool said goes with it.
+ * The error for a tool that failed because its caller could not be asked: undefined for a result that is not
+ * an error. The tool's text is part of it.
  */
 export function missingAfter(required: ClientCapabilities, result: RawJson): RpcError | undefined {
   if (result.at("isError")?.text !== "true") return undefined;
@@ -270,8 +278,9 @@ export function toModernQuestion(ask: Question): Question {
 }
 
 /**
- * Whether an answer may be passed on to the server that asked: it must be an answer to such a question at all. Of a form
- * that was accepted, the fields must be what was asked for: legacy servers rely on their client for that.
+ * Whether an answer may be passed on to the server that asked: it must have the form of an answer
+ * to such a question. The fields of an accepted form must be what was asked for: legacy servers
+ * rely on their client for that.
  */
 export function isAcceptable(ask: Question, answer: RawJson): boolean {
   if (answer.kind !== "object") return false;
@@ -353,8 +362,9 @@ interface SelfDescribing {
 type FormFields = { readonly [name: string]: unknown };
 
 /**
- * Whether the content of a form is what its schema asks for. The schemas of forms are flat and have few keywords, all of
- * which are looked at here but for `format`, which is advice to the program that shows the form.
+ * Whether the content of a form is what its schema asks for. The schemas of forms are flat and
+ * have few keywords, all of which are checked here except `format`, which is advice to the
+ * program that shows the form.
  */
 function fitsForm(content: unknown = {}, schema: unknown): boolean {
   return isFields(content) && (!isFields(schema) || fitsFields(content, schema));
@@ -444,14 +454,14 @@ const example = 'write { city: { type: "string" } }, or z.object({ city: z.strin
 
 /** The schema of a form, from its fields or from a schema of an object. Throws a `TypeError` that says what to write. */
 function toForm(source: unknown, required: unknown): FormFields {
-  const given = toFormSource(source);
-  const { properties } = given;
+  const form = toFormSource(source);
+  const { properties } = form;
   if (!isFields(properties)) throw new TypeError(`elicit: a form is an object of fields; ${example}`);
   for (const [name, field] of Object.entries(properties)) {
     const fault = findFieldFault(field);
     if (fault !== undefined) throw new TypeError(`elicit: the field ${JSON.stringify(name)} ${fault}`);
   }
-  const listed: readonly unknown[] = Array.isArray(given["required"]) ? given["required"] : [];
+  const listed: readonly unknown[] = Array.isArray(form["required"]) ? form["required"] : [];
   if (!Array.isArray(required))
     throw new TypeError('elicit: the names of required fields must be an array, such as ["city"]');
   const wanted = [...new Set([...listed, ...(required as readonly unknown[])])];

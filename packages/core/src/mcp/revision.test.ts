@@ -41,12 +41,12 @@ describe("what is declared on behalf of a caller", () => {
 });
 
 describe("the key", () => {
-  test("is empty for those who can be asked nothing", () => {
+  test("is empty for callers that can be asked nothing", () => {
     expect(toRelayable({}, "2026-07-28").key).toBe("");
     expect(toRelayable({ elicitation: {} }, "2024-11-05").key).toBe("");
   });
 
-  test("is the same for the same, however it was written, and another for something else", () => {
+  test("is the same for the same capabilities, however they are written, and another for others", () => {
     const one = toRelayable({ roots: { listChanged: true }, elicitation: {} }, "2026-07-28").key;
     const other = toRelayable({ elicitation: { form: {} }, roots: {} }, "2025-11-25").key;
     expect(one).toBe(other);

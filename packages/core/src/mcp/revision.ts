@@ -27,7 +27,10 @@ export function isAtLeast(revision: Revision, other: Revision): boolean {
   return revision >= other;
 }
 
-/** What a caller can be asked for through us, and a key that is the same for callers who can be asked the same. */
+/**
+ * What a caller can be asked for through us, and a key that is the same for callers
+ * that can be asked the same.
+ */
 export interface Relayable {
   readonly capabilities: ClientCapabilities;
   /** Empty for callers that can be asked nothing. */
@@ -42,7 +45,7 @@ export const everythingRelayable: ClientCapabilities = {
   roots: {},
 };
 
-/** Those of one era that say the same are the same object. There are a few dozen at most. */
+/** One object for each era and set of capabilities: a few dozen at most. */
 const interned = new Map<string, Relayable>();
 
 const known = new WeakMap<ClientCapabilities, Map<Revision, Relayable>>();

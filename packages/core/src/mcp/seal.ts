@@ -15,7 +15,7 @@ export interface Seal {
    * @throws {@link SealError} when the payload is not JSON or the token would pass 1 MiB.
    */
   seal(payload: unknown, binding: string, ttlMs: number): string;
-  /** Opens a token. Never throws, whatever it is given. A token may be opened again: single use is for storage to hold. */
+  /** Opens a token. Never throws, whatever it is given. A token may be opened again: single use needs storage. */
   open(token: string, binding: string): Unsealed;
 }
 
@@ -54,9 +54,9 @@ const loadCrypto = (): typeof nodeCrypto => process.getBuiltinModule("node:crypt
  */
 export function createSeal(options: SealOptions = {}): Seal {
   const { now = systemClock.now, now: date = systemClock.date } = options;
-  let made: Keys | undefined;
-  const keys = (): Keys => (made ??= deriveKeys(options));
-  // A secret that is wrong is refused here. A random one is made with the first token.
+  let derived: Keys | undefined;
+  const keys = (): Keys => (derived ??= deriveKeys(options));
+  // Refuses a wrong secret at once. A random one is made with the first token.
   if (options.secret !== undefined || options.secrets !== undefined) keys();
 
   return {

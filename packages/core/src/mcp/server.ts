@@ -12,7 +12,10 @@ export interface WireContext extends PeerContext {
   readonly caller?: string | undefined;
   /** The same caller with all that is known of it; `caller` is its name. */
   readonly identity?: Caller | undefined;
-  /** Whose share the request counts towards: the caller, its address where callers have no names, or its channel. */
+  /**
+   * The owner that quotas count the request for: the caller, its address where callers have
+   * no names, or its channel.
+   */
   readonly owner?: unknown;
   /** Present on HTTP: a modern tool call may have to mirror arguments in headers. */
   readonly headers?: HeaderLookup | undefined;
@@ -20,7 +23,10 @@ export interface WireContext extends PeerContext {
   ask?(method: string, params: RawJson | undefined, signal: AbortSignal): Promise<RawJson>;
   /** Aborted when the client sends nothing more, though it may still read. Missing on HTTP, where each request has an input of its own. */
   readonly inputEnd?: Cancellation | undefined;
-  /** Whether its answer was given: a notification would be dropped now. Missing where the pipe is the same for everything. */
+  /**
+   * Whether it was answered, so that a notification would be dropped now. Missing where one
+   * channel carries everything.
+   */
   readonly isOver?: boolean;
   /** Closes the client's connection while the work continues; the client comes back for the result (2025-11-25 over HTTP only). */
   release?(): Promise<void>;
@@ -65,7 +71,7 @@ export interface Observation {
   readonly traceparent: string | undefined;
   /** The request is for a thing of this server, which has its own name for it; `name` is the one that the caller used. */
   found(server: string, ownName: string, name: string): void;
-  /** The request goes to the server it is for; `era` is the one that server is spoken to in. */
+  /** The request is sent to its server; `era` is the era of that server. */
   sent(era: "modern" | "legacy" | undefined): SentObservation;
   /** How many questions the server asked the caller. */
   asked(questions: number): void;
@@ -87,13 +93,16 @@ export interface SentObservation {
   ended(result: RawJson | undefined, error?: unknown): void;
 }
 
-/** What a server says of itself to everyone, before anyone connects. SEP-2127 is a draft: addresses and form may change. */
+/**
+ * What a server publishes about itself before a client connects. SEP-2127 is a draft:
+ * addresses and form may change.
+ */
 export interface ServerCard {
   /** In reverse order of a domain, such as `com.example/gateway`. */
   readonly name: string;
   readonly title?: string;
   readonly description: string;
-  /** That of Junctor when left out. */
+  /** Junctor's version when left out. */
   readonly version?: string;
 }
 
@@ -124,9 +133,12 @@ export interface LinkRequest {
   readonly mirrored?: { readonly [header: string]: string } | undefined;
   /** Takes the messages on this request's own stream, where the link has one; else the link's events do. */
   readonly events?: (() => Partial<LinkEvents>) | undefined;
-  /** Called when the request is about to leave. After a failure before that, the server has got nothing. */
+  /**
+   * Called when the request is about to be sent. After a failure before that, the
+   * server has received nothing.
+   */
   readonly onSent?: (() => void) | undefined;
-  /** An id outside the usual count, for probes whose answer may come too late. */
+  /** An id outside the usual numbers, for probes whose answer may come too late. */
   readonly id?: string | undefined;
 }
 
@@ -135,7 +147,7 @@ export type LinkMode =
   | { readonly kind: "modern"; readonly revision: string }
   | { readonly kind: "legacy"; readonly revision: string | undefined };
 
-/** How busy a server that is being started was so far. Both figures grow while it works. */
+/** How busy a starting server has been so far. Both figures grow while it works. */
 export interface StartProgress {
   /** What it wrote to its standard error stream. */
   readonly stderrBytes: number;
@@ -144,8 +156,9 @@ export interface StartProgress {
 }
 
 /**
- * A way to one server: the client's mirror of `Server`. Every failure says whether the request was `not_sent` or its
- * `outcome_unknown`. Disposing it closes the way and, if it started a process, ends that.
+ * The client's side of one server: the counterpart of `Server`. Every failure says whether the
+ * request was `not_sent` or its `outcome_unknown`. Disposing it ends the connection and the
+ * process that it started, if any.
  */
 export interface Link extends AsyncDisposable {
   /** What to call the server in messages. */
@@ -159,13 +172,17 @@ export interface Link extends AsyncDisposable {
   /** Tells the link which era it speaks; HTTP headers depend on it. */
   use(mode: LinkMode): void;
   /**
-   * Keeps a legacy server's own stream open until the link is disposed or the server refuses; there only where such a
-   * stream must be asked for. `onOpen` is told each time whether something may have been missed.
+   * Keeps a legacy server's own stream open until the link is disposed or the server refuses;
+   * present only where such a stream must be requested. `onOpen` is called each time, with whether
+   * something may have been missed.
    */
   listen?(onOpen: (mayHaveMissed: boolean) => void): Promise<void>;
-  /** How busy the server was so far, where the link started it. */
+  /** How busy the server has been so far, where the link started it. */
   progress?(): StartProgress;
-  /** What the link knows about why connecting failed: a child's last words. Gives back the error to throw. */
+  /**
+   * Adds what the link knows about why connecting failed, such as a child's last words.
+   * Returns the error to throw.
+   */
   explain?(failure: unknown): Promise<unknown>;
   /** Resolves when the link is gone for good; never for HTTP, where each request stands alone. */
   readonly closed: Promise<ClosedError>;

@@ -20,7 +20,7 @@ export interface Handshake {
   readonly clientInfo: Implementation;
 }
 
-/** Sends a notification of no particular request, to one legacy session. */
+/** Sends a notification that belongs to no request to one legacy session. */
 export type Announce = (method: string, params: RawJson | undefined) => void;
 
 /** The legacy conversation on one channel, or under one HTTP session id. */
@@ -30,7 +30,7 @@ export interface Session {
   logLevel: LogLevel | undefined;
   /** The URIs named by `resources/subscribe`, and what ends watching each. */
   readonly subscriptions: Map<string, () => void>;
-  /** Tells the client what belongs to no request; there while a server is attached. */
+  /** Sends the client what belongs to no request; set while a server is attached. */
   announce: Announce | undefined;
   /** The caller as its last request proved it: a caller that comes with a new token may have other rights. */
   identity: Caller | undefined;

@@ -135,15 +135,16 @@ function decodeStep(step: string): string {
   }
 }
 
-/** A front matter is short: this much is more than any person writes. */
+/** A front matter is short: this is more than any person writes. */
 const maxLength = 64 * 1024;
 
 /** The block between the first two lines of three dashes. */
 const block = /^\u{feff}?---[ \t]*\r?\n(?<yaml>[\s\S]*?)(?:(?<=\n)|\r?\n)---[ \t]*(?:\r?\n|$)/u;
 
 /**
- * Reads the front matter of a `SKILL.md` as YAML 1.2, so dates stay strings. The parser is loaded with the first skill. Rejects with a
- * `SkillError` for a text without one, and for one that is not JSON or has no sound name and description.
+ * Reads the front matter of a `SKILL.md` as YAML 1.2, so dates stay strings. The parser is loaded with the
+ * first skill. Rejects with a `SkillError` for a text without front matter, and for one whose front matter is
+ * not JSON or has no valid name and description.
  */
 export async function readFrontMatter(text: string, subject: string): Promise<FrontMatter> {
   const yaml = block.exec(text.slice(0, maxLength))?.groups?.["yaml"];
@@ -173,10 +174,10 @@ export async function readFrontMatter(text: string, subject: string): Promise<Fr
   return value as FrontMatter;
 }
 
-/** Deeper than any front matter; what contains itself is deeper still. */
+/** Deeper than any front matter; a cyclic value is deeper still. */
 const maxDepth = 16;
 
-/** Infinities, and what contains itself, have no JSON. */
+/** Infinite numbers and cyclic values have no JSON. */
 function isJson(value: unknown, depth = 0): boolean {
   if (typeof value === "number") return Number.isFinite(value);
   if (typeof value !== "object" || value === null) return true;

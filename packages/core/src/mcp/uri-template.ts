@@ -11,7 +11,7 @@ export interface UriTemplate {
    */
   expand(values: Readonly<Record<string, string | undefined>>): string;
   /**
-   * The values that make the template this URI, or undefined when it is not one of the template's.
+   * The values with which the template gives this URI; undefined when no values do.
    *
    * `{x}` and `{+x}` need at least one character; expressions with a prefix of their own may be absent. Values are
    * decoded, so that even one of `{x}` may hold `/` or `..`: check it before using it as a path.
@@ -100,8 +100,8 @@ function encodeStrictly(value: string): string {
 }
 
 /**
- * Finds the values that make a template a URI, or undefined. Values that `expand` would write back to the same URI come
- * first. Of several ways, each variable takes the shortest text it can, from left to right.
+ * Finds the values with which a template gives a URI, or undefined. Values that `expand` would write back to
+ * the same URI come first. Of several ways, each variable takes the shortest text it can, from left to right.
  */
 function matchParts(parts: readonly Part[], uri: string): Record<string, string> | undefined {
   return matchReading(parts, readAsWritten(uri)) ?? matchReading(parts, readAsTolerated(uri));
@@ -202,7 +202,7 @@ function endsOfQueryValues({ characters }: Reading): Uint16Array {
   return ends;
 }
 
-/** Where a part ends that is known to fit here; here, when its value is absent. */
+/** Where a part that fits at `start` ends; `start` itself when its value is absent. */
 function endOfPart(part: Part, reading: Reading, start: number, next: Uint8Array): number {
   switch (part.kind) {
     case "literal":
@@ -214,7 +214,7 @@ function endOfPart(part: Part, reading: Reading, start: number, next: Uint8Array
   }
 }
 
-/** Reads the values in the text of a part; false if they are not text. */
+/** Reads the values in the text of a part; false if they are not well-formed text. */
 function readPart(part: Part, text: string, values: Record<string, string>): boolean {
   if (part.kind === "literal" || text === "") return true;
   return part.kind === "value" ? readValue(part, text, values) : readQuery(text, values);
@@ -348,7 +348,7 @@ interface ValuePart {
   readonly isReserved: boolean;
 }
 
-/** The `name=value` pairs of `{?a,b}` or `{&a,b}`, in any order, none of them needed. */
+/** The `name=value` pairs of `{?a,b}` or `{&a,b}`, in any order, all optional. */
 interface QueryPart {
   readonly kind: "query";
   readonly names: readonly string[];
@@ -362,7 +362,7 @@ const maxVariables = 32;
 const variableName = /^(?:\w|%[0-9a-fA-F]{2})(?:[.\w]|%[0-9a-fA-F]{2})*$/;
 
 /**
- * Takes a template of RFC 6570 levels 1 to 3 apart, without `{;x}`.
+ * Splits a template of RFC 6570 levels 1 to 3, without `{;x}`, into its parts.
  *
  * @throws {@link UriTemplateError}
  */

@@ -1,3 +1,4 @@
-// Loaded with the first skill. Through a file of ours, so that the code that CommonJS needs to be a module is loaded with it.
+// Loaded with the first skill. It goes through a file of ours, so that the interop code for
+// CommonJS is loaded with it too.
 
 export { parse } from "yaml";

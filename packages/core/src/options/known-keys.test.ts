@@ -25,7 +25,7 @@ test("a misspelt key is named, with the one that is likely meant", () => {
   );
 });
 
-test("a key like none is answered with all that there are", () => {
+test("a key that resembles no other is answered with all keys", () => {
   expect(() => assertKnownKeys("f", { colour: 3 }, known)).toThrow(
     new TypeError('f has no option "colour"; its options are pageSize, onError'),
   );

@@ -96,7 +96,7 @@ export function defined<const Fields extends object>(fields: Fields): Defined<Fi
   ) as Defined<Fields>;
 }
 
-/** Fields that may be undefined are optional, the others stay. */
+/** Fields that may be undefined become optional, the others stay. */
 type Defined<Fields> = {
   [Key in keyof Fields as undefined extends Fields[Key] ? never : Key]: Fields[Key];
 } & {

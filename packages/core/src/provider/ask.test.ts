@@ -49,7 +49,7 @@ describe("answers", () => {
   const reader = (answer: string): AnswerReader =>
     readAnswers({ answers: { key: RawJson.fromText(answer) }, state: undefined });
 
-  test("are undefined while the question was not answered", () => {
+  test("are undefined until the question is answered", () => {
     for (const answers of [noAnswers, readAnswers({ answers: {}, state: 1 })]) {
       expect([answers.elicited("key"), answers.sampled("key"), answers.roots("key")]).toEqual([
         undefined,
@@ -87,7 +87,7 @@ describe("answers", () => {
   });
 
   test.each(["1", "null", "[]", '"accept"', "{}", '{"action":"maybe"}', '{"action":1}'])(
-    "of the wrong shape, such as %s, count as not given",
+    "of the wrong shape, such as %s, count as missing",
     (answer) => {
       expect(reader(answer).elicited("key")).toBeUndefined();
       expect(reader(answer).sampled("key")).toBeUndefined();
@@ -96,14 +96,14 @@ describe("answers", () => {
   );
 
   test.each(['{"model":"m"}', '{"model":1,"content":[]}', '{"model":"m","content":"hi"}'])(
-    "of the model that are only %s count as not given",
+    "of the model that are only %s count as missing",
     (answer) => {
       expect(reader(answer).sampled("key")).toBeUndefined();
     },
   );
 
   test.each(['{"roots":{}}', '{"roots":[null]}', '{"roots":[{"name":"a"}]}', '{"roots":[{"uri":1}]}'])(
-    "about roots that are %s count as not given",
+    "about roots that are %s count as missing",
     (answer) => {
       expect(reader(answer).roots("key")).toBeUndefined();
     },

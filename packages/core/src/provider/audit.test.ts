@@ -17,7 +17,7 @@ const measure = {
   outputSchema: { type: "object", required: ["celsius"] },
 };
 
-async function meet(
+async function connectAudited(
   call: () => Reaction,
   audit: Partial<AuditOptions> = {},
   options: ConnectOptions = {},
@@ -35,7 +35,7 @@ const good = complete({ content: [], structuredContent: { celsius: 1 } });
 describe("each call leaves one record", () => {
   test("with everything about it", async () => {
     const clock = createVirtualClock(Date.parse("2026-01-02T03:04:05Z"));
-    const { client, records } = await meet(() => good, {}, { clock });
+    const { client, records } = await connectAudited(() => good, {}, { clock });
     const args = { key: "ü" };
     await client.callTool("measure", args, { caller: "ada" });
     const bytes = JSON.stringify(args);
@@ -76,13 +76,13 @@ describe("each call leaves one record", () => {
       { outcome: "refused", code: "client.invalid_arguments", delivery: "not_sent", bytesSent: 0 },
     ],
     [
-      "brings what does not fit",
+      "returns what does not fit",
       () => complete(text("?")),
       {},
       { outcome: "client.invalid_output", delivery: "answered" },
     ],
   ])("that %s", async (_, call, args, expected) => {
-    const { client, records } = await meet(call);
+    const { client, records } = await connectAudited(call);
     await client.callTool("measure", args).catch(() => {});
     expect(records).toHaveLength(1);
     expect(records[0]).toMatchObject({ tool: "measure", era: "modern", ...expected });
@@ -90,7 +90,7 @@ describe("each call leaves one record", () => {
 
   test("that times out, is given up or loses its server", async () => {
     const clock = createVirtualClock();
-    const { client, records, pipe } = await meet(() => undefined, {}, { clock });
+    const { client, records, pipe } = await connectAudited(() => undefined, {}, { clock });
     const controller = new AbortController();
     const calls = [
       client.callTool("measure", {}, { timeoutMs: 100 }),
@@ -111,13 +111,13 @@ describe("each call leaves one record", () => {
   });
 
   test("that throws its tool's failure", async () => {
-    const { client, records } = await meet(() => complete({ ...text("no"), isError: true }));
+    const { client, records } = await connectAudited(() => complete({ ...text("no"), isError: true }));
     await client.callTool("measure", {}, { throwOnToolError: true }).catch(() => {});
     expect(records).toMatchObject([{ outcome: "tool_error" }]);
   });
 
   test("that is forwarded, with its caller and its trace", async () => {
-    const { client, records } = await meet(() => good);
+    const { client, records } = await connectAudited(() => good);
     const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     const context = createCallContext({ caller: "grace", meta: RawJson.fromValue({ traceparent: trace }) });
     await callTool(client, "measure", {}, context);
@@ -128,11 +128,11 @@ describe("each call leaves one record", () => {
 describe("arguments", () => {
   test("are not in the record unless asked for, and then only redacted", async () => {
     const secret = { key: "sk-secret" };
-    const plain = await meet(() => good);
+    const plain = await connectAudited(() => good);
     await plain.client.callTool("measure", secret);
     expect(JSON.stringify(plain.records)).not.toContain("sk-secret");
     const redact = (args: unknown): unknown => ({ ...(args as object), key: "[redacted]" });
-    const redacted = await meet(() => good, { redact });
+    const redacted = await connectAudited(() => good, { redact });
     await redacted.client.callTool("measure", secret);
     expect(redacted.records).toMatchObject([{ arguments: { key: "[redacted]" } }]);
     expect((await redacted.pipe.heard("tools/call")).params).toMatchObject({ arguments: secret });
@@ -142,7 +142,7 @@ describe("arguments", () => {
     const redact = (): never => {
       throw new Error("clumsy");
     };
-    const { client, records } = await meet(() => good, { redact });
+    const { client, records } = await connectAudited(() => good, { redact });
     await client.callTool("measure", { key: "sk-secret" });
     expect(records).toMatchObject([{ outcome: "ok", arguments: "[redaction failed]" }]);
   });
@@ -153,15 +153,15 @@ describe("a sink", () => {
 
   test("that stalls delays a call by the bound and no more", async () => {
     const clock = createVirtualClock();
-    let isGiven = false;
-    const { client } = await meet(
+    let isTaken = false;
+    const { client } = await connectAudited(
       () => good,
-      { sink: () => ((isGiven = true), new Promise(() => {})), maxWaitMs: 50 },
+      { sink: () => ((isTaken = true), new Promise(() => {})), maxWaitMs: 50 },
       { clock },
     );
     let isDone = false;
     const call = client.callTool("measure").then(() => (isDone = true));
-    await expect.poll(() => isGiven && clock.sleeping === 1).toBe(true);
+    await expect.poll(() => isTaken && clock.sleeping === 1).toBe(true);
     await clock.advance(49);
     expect(isDone).toBe(false);
     await clock.advance(1);
@@ -169,14 +169,14 @@ describe("a sink", () => {
     expect(clock.now()).toBe(50);
   });
 
-  test("that stalls for good is given no more than it may hold, and what is dropped is counted", async () => {
+  test("that stalls for good gets no more than it may hold, and dropped records are counted", async () => {
     const clock = createVirtualClock();
     const dropped: number[] = [];
-    const given: AuditRecord[] = [];
-    const sink = (taken: AuditRecord): Promise<void> => (given.push(taken), new Promise(() => {}));
+    const records: AuditRecord[] = [];
+    const sink = (taken: AuditRecord): Promise<void> => (records.push(taken), new Promise(() => {}));
     const audit = createAudit({ sink, maxWaiting: 3, onDropped: (count) => dropped.push(count) }, clock);
     for (let index = 0; index < 5; index++) void audit.record(record);
-    expect(given).toHaveLength(3);
+    expect(records).toHaveLength(3);
     expect(dropped).toEqual([1, 2]);
   });
 
@@ -188,9 +188,9 @@ describe("a sink", () => {
       },
     ],
     ["rejects", () => Promise.reject(new Error("full"))],
-  ])("that %s fails no call, and somebody is told", async (_, sink) => {
+  ])("that %s fails no call, and is reported", async (_, sink) => {
     const failed: unknown[] = [];
-    const { client } = await meet(() => good, { sink, onFailed: (error) => failed.push(error) });
+    const { client } = await connectAudited(() => good, { sink, onFailed: (error) => failed.push(error) });
     expect(await client.callTool("measure")).toMatchObject({ structuredContent: { celsius: 1 } });
     expect(failed).toMatchObject([{ message: "full" }]);
   });

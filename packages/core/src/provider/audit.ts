@@ -21,13 +21,13 @@ import type { CallKind } from "../mcp/index.ts";
 import type { CallEnd } from "./middleware.ts";
 import type { Operation } from "./provider.ts";
 
-/** One call, as it is written down. */
+/** One call, as it is recorded. */
 export interface AuditRecord {
   /** When it began, ISO 8601. */
   readonly time: string;
   /** Names this call and no other. */
   readonly call: string;
-  /** The `traceparent` the call came with, which ties it to what others wrote down about it. */
+  /** The `traceparent` the call came with, which ties it to the records of other systems. */
   readonly trace: string | undefined;
   readonly caller: string | undefined;
   /** The issuer that vouched for the caller, and the OAuth client that acts for it. */
@@ -74,15 +74,15 @@ export type AuditSink = (record: AuditRecord) => void | Promise<void>;
 export interface AuditOptions {
   readonly sink: AuditSink;
   /**
-   * Given, the arguments are recorded too, after this changed them. `text` is their JSON as it came, with exact numbers; `server` is
-   * the one that a gateway sends them to.
+   * When given, the arguments are recorded too, as this function returns them. `text` is their JSON as it
+   * came, with exact numbers; `server` is the one that a gateway sends them to.
    */
   readonly redact?: (args: unknown, tool: string, text: string, server?: string) => unknown;
   /** Arguments with more bytes are not recorded, only how many there were; 16 KiB. */
   readonly maxArgumentBytes?: number;
   /**
-   * What becomes of a call whose record cannot be written: `open` (when left out) lets it go on, `closed` refuses it before
-   * anything is sent, and withholds the result of one that only reads.
+   * What happens to a call whose record cannot be written: `open` (the default) lets it continue, `closed`
+   * refuses it before anything is sent, and withholds the result of one that only reads.
    */
   readonly onFailure?: "open" | "closed";
   /** Rejects while no record of a caller can be written, such as `ready` of an audit file. Asked before each call. */
@@ -98,11 +98,11 @@ export interface AuditOptions {
   readonly onRecovered?: () => void;
 }
 
-/** Hands records to a sink without ever holding a call up for long. Never throws, never rejects. */
+/** Hands records to a sink without ever delaying a call for long. Never throws, never rejects. */
 export interface Audit {
-  /** Whether the sink took it in time. Done at once when the sink is. */
+  /** Whether the sink took it in time. Returns without a promise if the sink does. */
   record(record: AuditRecord): Awaitable<boolean>;
-  /** Whether records of a caller can be written. Always true when failures are `open`, without looking. */
+  /** Whether records of a caller can be written. Always true, without a check, when `onFailure` is `open`. */
   isReady(caller: string | undefined): Awaitable<boolean>;
   /** The members of a record about the arguments of a call. `isWanted`: whether the arguments themselves are recorded too. */
   describeArguments(
@@ -126,7 +126,7 @@ export function createAudit(options: AuditOptions, clock: Clock): Audit {
       () => andThen(settled(work()), () => true),
       (error) => {
         isFailing = true;
-        tell(onFailed, error);
+        notify(onFailed, error);
         return false;
       },
     );
@@ -135,21 +135,21 @@ export function createAudit(options: AuditOptions, clock: Clock): Audit {
   const inTime = (done: boolean | typeof timedOut): boolean => {
     if (done === timedOut && onFailure === "closed") {
       isFailing = true;
-      tell(onFailed, new Error(`The record was not written within ${maxWaitMs} ms`));
+      notify(onFailed, new Error(`The record was not written within ${maxWaitMs} ms`));
     }
     return done === true;
   };
   const recovered = (isRecorded: boolean): boolean => {
     if (isRecorded && isFailing) {
       isFailing = false;
-      tell(onRecovered, undefined);
+      notify(onRecovered, undefined);
     }
     return isRecorded;
   };
   return {
     record: (record) => {
       if (waiting >= maxWaiting) {
-        tell(onDropped, ++dropped);
+        notify(onDropped, ++dropped);
         return false;
       }
       return andThen(
@@ -173,21 +173,21 @@ export function createAudit(options: AuditOptions, clock: Clock): Audit {
   };
 }
 
-/** The digest under which arguments are known. */
+/** The digest that stands for arguments in a record. */
 function digestOf(args: RawJson): string {
   return process.getBuiltinModule("node:crypto").createHash("sha256").update(args.bytes).digest("hex");
 }
 
 /** A listener that throws must not fail the call. */
-function tell<T>(listener: ((fact: T) => void) | undefined, fact: T): void {
+function notify<T>(listener: ((value: T) => void) | undefined, value: T): void {
   try {
-    listener?.(fact);
+    listener?.(value);
   } catch {
-    // There is no other listener to tell.
+    // Nothing else can report it.
   }
 }
 
-/** A redaction that fails says so in the record: it must neither leak the arguments nor fail the call. */
+/** A failed redaction is noted in the record: it must neither leak the arguments nor fail the call. */
 function redacted(
   redact: NonNullable<AuditOptions["redact"]>,
   args: RawJson,
@@ -223,7 +223,7 @@ export function describeEnd(
     case "failed": {
       const error = causeOf(end.error);
       const { code, delivery } = factsOf(error);
-      // A middleware that refuses says so by a plain `ToolError`.
+      // A middleware refuses with a plain `ToolError`.
       if ("isRefused" in end && end.isRefused) return refused(code === "tool.failed" ? "tool.refused" : code);
       return isRefusal(error) ? refused(code) : { outcome: code, code, delivery };
     }
@@ -234,7 +234,10 @@ function refused(code: string): Pick<AuditRecord, "outcome" | "code" | "delivery
   return { outcome: "refused", code, delivery: "not_sent" };
 }
 
-/** Errors that say by themselves that nothing was called: no such tool for this caller, or arguments we would not send. */
+/**
+ * Errors that mean by themselves that nothing was called: no such tool for this caller, or
+ * arguments we would not send.
+ */
 function isRefusal(error: unknown): boolean {
   return (
     error instanceof NotFoundError ||
@@ -248,7 +251,7 @@ function causeOf(error: unknown): unknown {
   return error instanceof ToolError && error.cause instanceof TimeoutError ? error.cause : error;
 }
 
-/** Anything can be thrown, also a value that throws when it is looked at. */
+/** Anything can be thrown, even a value that throws when it is read. */
 function factsOf(error: unknown): { readonly code: string; readonly delivery: Delivery | undefined } {
   try {
     const { code, delivery } = (error ?? {}) as { readonly code?: unknown; readonly delivery?: Delivery };
@@ -258,10 +261,13 @@ function factsOf(error: unknown): { readonly code: string; readonly delivery: De
   }
 }
 
-/** A name that was made up may be as long as a request; no more of it than this is recorded. */
+/** A caller may invent a name as long as a request; only this much of it is recorded. */
 const maxLength = 256;
 
-/** A text that others chose, as it is recorded or logged: its first 256 characters, and no half of a surrogate pair. */
+/**
+ * A text of a caller or server, as it is recorded or logged: its first 256 characters, and no
+ * half of a surrogate pair.
+ */
 export function bounded(text: string): string {
   return text.length <= maxLength ? text : text.slice(0, maxLength).replace(/[\uD800-\uDBFF]$/, "");
 }

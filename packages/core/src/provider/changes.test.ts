@@ -20,7 +20,7 @@ test("several changes of one kind in one turn are reported once, those of anothe
   expect(seen).toHaveLength(3);
 });
 
-test("updates of different resources are different, those of one in one turn are told once", async () => {
+test("updates of different resources are different, those of one in one turn are reported once", async () => {
   const watches = createWatches();
   const seen: Notice[] = [];
   for (const uri of ["a:1", "a:2"]) watches.add(uri, createCallContext(), (notice) => seen.push(notice));
@@ -42,7 +42,7 @@ test("changes for different callers are different changes", async () => {
   expect(seen).toHaveLength(2);
 });
 
-test("a listener hears nothing after it stopped, and nothing from before it came", async () => {
+test("a listener gets nothing after it stopped, and nothing from before it was added", async () => {
   const source = createChanges();
   const [early, late]: [Change[], Change[]] = [[], []];
   const stop = source.onChange((change) => early.push(change));
@@ -56,7 +56,7 @@ test("a listener hears nothing after it stopped, and nothing from before it came
   expect([early, late]).toEqual([[{ part: "tools" }], []]);
 });
 
-test("one function listening twice hears until both have stopped", async () => {
+test("a function that was added twice is called until both are removed", async () => {
   const source = createChanges();
   const seen: Change[] = [];
   const listener = (change: Change): void => void seen.push(change);

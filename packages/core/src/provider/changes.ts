@@ -3,7 +3,7 @@ import type { Change, Notice } from "./provider.ts";
 
 /** Where changes are reported and listened to. */
 export interface ChangeSource<C> {
-  /** Reports a change, soon: several of one kind in the same turn of the event loop are reported once. */
+  /** Reports a change soon: several of one kind in the same turn of the event loop are reported once. */
   report(change: C): void;
   onChange(listener: (change: C) => void): () => void;
 }
@@ -13,7 +13,7 @@ export function createChanges(): ChangeSource<Change> {
   return createSource(({ part, origin, isFor }) => JSON.stringify([part, origin, isFor && numberOf(isFor)]));
 }
 
-/** A source without listeners. What has the same key is one. */
+/** A source without listeners. Changes with the same key are reported as one. */
 export function createSource<C>(keyOf: (change: C) => string): ChangeSource<C> {
   const listeners = new Set<(change: C) => void>();
   const waiting = new Map<string, C>();
@@ -29,10 +29,10 @@ export function createSource<C>(keyOf: (change: C) => string): ChangeSource<C> {
       waiting.set(keyOf(change), change);
     },
     onChange: (listener) => {
-      // A function of its own for each listening: one that listens twice must stop twice.
-      const heard = (change: C): void => listener(change);
-      listeners.add(heard);
-      return () => void listeners.delete(heard);
+      // A new function for each registration: a listener that was added twice is removed twice.
+      const registered = (change: C): void => listener(change);
+      listeners.add(registered);
+      return () => void listeners.delete(registered);
     },
   };
 }
@@ -46,11 +46,14 @@ function numberOf(object: object): number {
   return number;
 }
 
-/** Who watches which resource. */
+/** The listeners of each watched resource. */
 export interface Watches {
-  /** Tells the listener of updates of a URI, and of what lies below it, until the returned function is called or the context is over. */
+  /**
+   * Notifies the listener of updates of a URI, and of what lies below it, until the returned function is
+   * called or the call is aborted.
+   */
   add(uri: string, context: CallContext, listener: (notice: Notice) => void): () => void;
-  /** Reports an update, soon: several of one URI in the same turn of the event loop are reported once. */
+  /** Reports an update soon: several of one URI in the same turn of the event loop are reported once. */
   report(uri: string): void;
 }
 
@@ -69,13 +72,13 @@ export function createWatches(): Watches {
     add: (uri, { cancellation }, listener) => {
       const listeners = watching.get(uri) ?? new Set();
       watching.set(uri, listeners);
-      const hear = (notice: Notice): void => listener(notice);
+      const registered = (notice: Notice): void => listener(notice);
       const stop = (): void => {
         cancellation?.offAbort(stop);
-        listeners.delete(hear);
+        listeners.delete(registered);
         if (listeners.size === 0 && watching.get(uri) === listeners) watching.delete(uri);
       };
-      listeners.add(hear);
+      listeners.add(registered);
       cancellation?.onAbort(stop);
       return stop;
     },

@@ -36,12 +36,12 @@ export function text(value: string): TextContent {
   return assertBlock("text(string)", { type: "text", text: value });
 }
 
-/** An image block, from bytes or from base64 that is already there. */
+/** An image block, from bytes or base64. */
 export function image(data: Uint8Array | string, mimeType: string): ImageContent {
   return assertBlock("image(bytes, mimeType)", { type: "image", data: toBase64(data), mimeType });
 }
 
-/** An audio block, from bytes or from base64 that is already there. */
+/** An audio block, from bytes or base64. */
 export function audio(data: Uint8Array | string, mimeType: string): AudioContent {
   return assertBlock("audio(bytes, mimeType)", { type: "audio", data: toBase64(data), mimeType });
 }
@@ -77,8 +77,8 @@ export function toResourceContents(
 }
 
 /**
- * A result for programs and for models: the value itself, and its JSON as text for clients that know only content.
- * Throws a `TypeError` for what has no JSON, such as a function.
+ * A result for programs and for models: the value itself, and its JSON as text for clients that know only
+ * content. Throws a `TypeError` for a value that has no JSON, such as a function.
  *
  * @example
  * return structured({ celsius: 21.5 });
@@ -99,7 +99,8 @@ function toJson(value: unknown): string {
     if (ArrayBuffer.isView(value))
       throw noJson(value, `write image(bytes, mimeType) or embedResource(uri, bytes)`);
     assertHasJson(value);
-    // Members of members are left to `JSON.stringify`: a look at each of them would take longer than it does.
+    // Members of members are left to `JSON.stringify`: checking each of them would take
+    // longer than writing them.
     for (const member of Object.values(value)) assertHasJson(member);
   }
   const json: string | undefined = JSON.stringify(value);
@@ -132,7 +133,7 @@ export function failure(message: string): FailedResult {
 
 const isString = (value: unknown): boolean => typeof value === "string";
 
-/** Whether a value is a content block: a known type with the members that type cannot do without. */
+/** Whether a value is a content block: a known type with the members that the type requires. */
 export function isContent(value: unknown): value is Content {
   if (typeof value !== "object" || value === null) return false;
   const block = value as { readonly [key: string]: unknown };
@@ -209,7 +210,10 @@ export function isInputRequired(value: unknown): value is InputRequired {
   );
 }
 
-/** The answers a handler got so far, of all rounds. Each getter gives undefined while its question was not answered. */
+/**
+ * The answers a handler got so far, of all rounds. Each getter returns undefined until
+ * its question is answered.
+ */
 export interface AnswerReader {
   /** A form's outcome. */
   elicited(key: string): Elicited | undefined;
@@ -224,7 +228,10 @@ export const noAnswers: AnswerReader = {
   roots: () => undefined,
 };
 
-/** Reads answers. One of the wrong shape counts as not given, so the handler asks again and never trusts it. */
+/**
+ * Reads answers. An answer of the wrong shape counts as missing, so the handler asks
+ * again and never trusts it.
+ */
 export function readAnswers({ answers }: Round): AnswerReader {
   const answer = (key: string): { readonly [field: string]: unknown } | undefined => {
     const raw: RawJson | undefined = Object.hasOwn(answers, key) ? answers[key] : undefined;
@@ -249,7 +256,7 @@ export function readAnswers({ answers }: Round): AnswerReader {
   };
 }
 
-/** One block or several. Their types are not checked: a model that was given tools writes blocks of its own. */
+/** One block or several. Their types are not checked: a model with tools writes blocks of its own. */
 function isBlocks(value: unknown): boolean {
   return Array.isArray(value) ? value.every(isRecord) : isRecord(value);
 }

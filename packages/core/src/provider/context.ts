@@ -16,7 +16,7 @@ import {
 export type CallEvent =
   | {
       readonly kind: "progress";
-      /** Left out, the next whole number is used. */
+      /** When left out, the next whole number is used. */
       readonly progress?: number;
       readonly total?: number;
       readonly message?: string;
@@ -48,9 +48,9 @@ export interface CallContext {
   readonly meta: RawJson | undefined;
   /** Mirrored headers of a modern HTTP request. */
   readonly headers: HeaderLookup | undefined;
-  /** Whether the caller asked for progress. Without that, emitting progress is work for nothing. */
+  /** Whether the caller asked for progress. Otherwise, emitting progress is wasted work. */
   readonly wantsProgress: boolean;
-  /** The least important log messages the caller wants; undefined when it wants none. */
+  /** The lowest level of log messages that the caller wants; undefined when it wants no logs. */
   readonly logLevel: LogLevel | undefined;
   /** Stands for the legacy session of the call: the same object for all calls of the session, and for no other. Modern calls have none. */
   readonly session: object | undefined;
@@ -70,15 +70,19 @@ export interface CallContext {
    */
   readonly ask: AskCaller | undefined;
   /**
-   * Tells the caller that its user is done with a page, named by the `elicitationId` it was asked to visit it under; also
-   * when the call is over. Undefined for callers that know no such notice: all but those of 2025-11-25 that can show pages.
+   * Tells the caller that its user is done with a page, named by the `elicitationId` of its question;
+   * works after the call too. Undefined for callers that know no such notice: all but those of
+   * 2025-11-25 that can show pages.
    */
   readonly visited?: ((elicitationId: string) => void) | undefined;
   /** Observes the request, where the server has an observer. */
   readonly observation?: Observation | undefined;
 }
 
-/** A context with some members changed or added: an ordinary copy. A `signal` that is given replaces the cancellation. */
+/**
+ * A context with some members changed or added: an ordinary copy. A `signal` among the changes
+ * replaces the cancellation.
+ */
 export function withContext<Changes extends object>(
   context: CallContext,
   changes: Changes,
@@ -100,14 +104,14 @@ export function createCallContext(overrides: Partial<CallContext> = {}): CallCon
     session: undefined,
     ask: undefined,
     visited: undefined,
-    emit: nothing,
-    release: nothing,
+    emit: noopAsync,
+    release: noopAsync,
     ...overrides,
   });
 }
 
-/** Does nothing, which takes no time. */
-export const nothing = (): Promise<void> => Promise.resolve();
+/** Does nothing and resolves at once. */
+export const noopAsync = (): Promise<void> => Promise.resolve();
 
 /** Where there is a cancellation, the signal is made from it. */
 type ContextFacts = Omit<CallContext, "signal"> & Partial<Pick<CallContext, "signal">>;

@@ -15,20 +15,20 @@ import type { CallContext } from "./context.ts";
 import type { Listing } from "./listing.ts";
 import type { Operation, Outcome, Provider, Target } from "./provider.ts";
 
-/** The lists that filters judge. What is in a skill or a group is judged as what it is. */
+/** The lists that filters judge. The contents of a skill or a group are judged as what they are. */
 export type FilteredPart = Exclude<Part, "skills" | "groups">;
 
 /** A tool, prompt, resource or template in a list. */
 export type ListedItem = Items[FilteredPart];
 
-/** The things of a list that a caller may see. The files of skills come as resources. */
+/** Returns the items of a list that a caller may see. The files of skills come as resources. */
 type ListFilter = (
   items: readonly ListedItem[],
   context: CallContext,
   part: FilteredPart,
 ) => Awaitable<readonly ListedItem[]>;
 
-/** How many callers' lists are remembered; those of the caller that was not seen for longest are forgotten first. */
+/** Most callers whose lists are remembered; the least recently seen is forgotten first. */
 const maxCallers = 1024;
 
 /** The lists of a provider as the filters, in their order, leave them to each caller. */
@@ -36,9 +36,9 @@ export class Filters {
   readonly #inner: Provider;
   readonly #filters: readonly ListFilter[];
   readonly #isJudging: boolean;
-  /** By list and caller: what it was shown last. */
+  /** By list and caller: the listing that the caller got last. */
   readonly #shown = new Map<Part, Map<string | undefined, Listing<object>>>();
-  /** Which of the provider's lists a filtered one was made from. */
+  /** The provider's listing that a filtered one was made from. */
   readonly #origins = new WeakMap<Listing<object>, Listing<object>>();
   readonly #filesOf = rememberBy(toFiles);
   readonly #allFilesOf = rememberBy((skills: readonly Skill[]) =>
@@ -66,7 +66,7 @@ export class Filters {
   shows({ part, name }: Target, context: CallContext): Awaitable<boolean> {
     switch (part) {
       case undefined:
-      // Each of its files is judged when it is there.
+      // Its files are judged when they are known.
       case "skills":
         return true;
       case "tools":
@@ -80,7 +80,7 @@ export class Filters {
     }
   }
 
-  /** What the filters leave of a result that has things of lists in it. */
+  /** What the filters leave of a result that contains listed items. */
   leaveOf(operation: Operation, outcome: Outcome, context: CallContext): Awaitable<Outcome> {
     if (this.#filters.length === 0 || outcome.kind !== "complete") return outcome;
     if (operation.method === "skills/get") {
@@ -99,7 +99,10 @@ export class Filters {
     );
   }
 
-  /** A resource may be known without being listed. It is hidden if it would be listed, or fit a template, but for a filter. */
+  /**
+   * A resource may be known without being listed. It is hidden if it would be listed, or match a template,
+   * without the filters.
+   */
   async #showsResource(uri: string, context: CallContext): Promise<boolean> {
     const [listed, templates] = await Promise.all([
       this.list("resources", context),
@@ -110,9 +113,9 @@ export class Filters {
       if (listed.get(spelling) !== undefined) return false;
       const folded = foldCase(spelling);
       if (leftOutOf(listed, this.#originOf(listed)).has(folded)) return true;
-      if (templates.items.some(({ uriTemplate }) => isFitting(uriTemplate, spelling))) return false;
+      if (templates.items.some(({ uriTemplate }) => isMatch(uriTemplate, spelling))) return false;
       return unfiltered.some(
-        ({ uriTemplate }) => isFitting(uriTemplate, spelling) || isFitting(foldCase(uriTemplate), folded),
+        ({ uriTemplate }) => isMatch(uriTemplate, spelling) || isMatch(foldCase(uriTemplate), folded),
       );
     };
     return !spellingsOf(uri).some(isHidden);
@@ -143,7 +146,7 @@ export class Filters {
     });
   }
 
-  /** What is left of groups. One in which nothing is left is left out. */
+  /** The groups with what filters leave of their contents. A group that becomes empty is left out. */
   async #leaveGroups(groups: readonly Group[], context: CallContext): Promise<readonly Group[]> {
     if (groups.length === 0) return groups;
     const lists = {
@@ -208,7 +211,7 @@ function applyFilters(
   });
 }
 
-/** By list: the URIs that filters left out of it, in one case; the same list may be left of several. */
+/** By filtered list: the URIs that filters left out, case-folded. Filters may leave the same list of several. */
 const leftOut = new WeakMap<
   Listing<object>,
   { readonly origin: Listing<object>; readonly uris: ReadonlySet<string> }
@@ -223,8 +226,8 @@ function leftOutOf(listing: Listing<Resource>, origin: Listing<Resource>): Reado
   return uris;
 }
 
-/** A template that cannot be parsed fits nothing. */
-function isFitting(uriTemplate: string, uri: string): boolean {
+/** A template that cannot be parsed matches nothing. */
+function isMatch(uriTemplate: string, uri: string): boolean {
   try {
     return parseUriTemplate(uriTemplate).match(uri) !== undefined;
   } catch (error) {
@@ -243,7 +246,7 @@ function toFrozen<T>(items: readonly T[]): readonly T[] {
   return Object.isFrozen(items) ? items : Object.freeze([...items]);
 }
 
-/** The files of a skill as resources. That of its `SKILL.md` says what the list says of the skill. */
+/** The files of a skill as resources. That of its `SKILL.md` has the description that the list has. */
 function toFiles({ uri, frontmatter, resources }: Skill): readonly Resource[] {
   const { name } = frontmatter;
   const manifest = { uri, name, description: JSON.stringify(frontmatter), mimeType: "text/markdown" };
@@ -268,8 +271,8 @@ function rememberBy<Key extends object, Value>(make: (key: Key) => Value): (key:
 const maxRounds = 4;
 
 /**
- * A URI as it is written, and as a server may read it: with escapes undone, and with the way through folders gone. Who
- * judges a URI judges all of them, or `%65tc` and `docs/../etc` are ways into `etc`.
+ * A URI as it is written, and as a server may read it: with escapes undone, and with the way through folders
+ * gone. A filter that judges a URI judges all of them, or `%65tc` and `docs/../etc` are ways into `etc`.
  */
 export function spellingsOf(uri: string): readonly string[] {
   const spellings = new Set([uri]);
@@ -285,11 +288,12 @@ export function spellingsOf(uri: string): readonly string[] {
 }
 
 /**
- * A URI or a glob with all letters in one case. Scheme and host have no case (RFC 3986, section 6.2.2.1); the path has one, but file systems
- * may fold it. So who keeps a URI from a caller keeps it in every case: a URI that is kept needlessly is the lesser evil.
+ * A URI or a glob with all letters in one case. Scheme and host have no case (RFC 3986, section 6.2.2.1); the
+ * path has one, but file systems may fold it. So a filter that keeps a URI from a caller keeps it in every
+ * case: keeping one too many is the lesser evil.
  */
 export function foldCase(text: string): string {
-  // Capital letters first, because several small ones may have the same: "ſ" and "s".
+  // Upper case first, because several small letters may share a capital: "ſ" and "s".
   return isAscii.test(text) ? text.toLowerCase() : text.normalize().toUpperCase().toLowerCase();
 }
 
@@ -297,8 +301,8 @@ export function foldCase(text: string): string {
 const isAscii = /^[\x00-\x7f]*$/;
 
 /**
- * As a URL is read by the rules of the web, which many servers follow: without tabs, line breaks and outer blanks, scheme and
- * host in small letters, backslashes as slashes. The text itself where it is none.
+ * As a URL is read by the rules of the web, which many servers follow: without tabs, line breaks and outer
+ * blanks, scheme and host in small letters, backslashes as slashes. The text itself if it is not a URL.
  */
 function toUrl(text: string): string {
   return URL.canParse(text) ? new URL(text).href : text;

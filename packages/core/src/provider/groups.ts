@@ -22,7 +22,7 @@ const grouped: readonly GroupedPart[] = ["tools", "prompts", "resources", "group
 
 type Lists = { readonly [P in GroupedPart]: Listing<Items[P]> };
 
-/** Where everything is for callers that know groups. Groups with nothing in them for the caller are left out. */
+/** Where everything is, for callers that know groups. Groups with nothing in them for the caller are left out. */
 interface Placement {
   readonly lists: Lists;
   /** By name: the groups that can be reached from the top, and what is in them. */
@@ -32,9 +32,10 @@ interface Placement {
 }
 
 /**
- * Puts things of a provider into groups. Callers that declare the extension find them by `groups/list` and `groups/get`, and no
- * longer in the lists; for all others nothing changes. It hides nothing: who may call a tool is for middleware, which belongs
- * inside. Groups that the provider itself lists are kept. Throws a `TypeError` for groups that contradict each other.
+ * Puts things of a provider into groups. Callers that declare the extension find them by `groups/list` and
+ * `groups/get`, and no longer in the lists; for all others nothing changes. It hides nothing: middleware,
+ * which belongs inside, decides who may call a tool. Groups that the provider itself lists are kept. Throws a
+ * `TypeError` for groups that contradict each other.
  *
  * @example
  * withGroups(registry, [{ name: "billing", description: "Invoices and refunds.", contents: { tools: ["refund"] } }]);
@@ -72,16 +73,16 @@ export function withGroups(inner: Provider, groups: readonly Group[] = []): Prov
   const offers = new WeakMap<Offers, Offers>();
   const settings = inner.onChange === undefined ? {} : { listChanged: true };
   const withExtension = (own: Offers): Offers => {
-    let made = offers.get(own);
-    if (made === undefined)
+    let merged = offers.get(own);
+    if (merged === undefined)
       offers.set(
         own,
-        (made = {
+        (merged = {
           serves: (method) => isGroupMethod(method) || own.serves(method),
           extensions: { ...own.extensions, [extensionIds.groups]: settings },
         }),
       );
-    return made;
+    return merged;
   };
 
   return {
@@ -96,7 +97,8 @@ export function withGroups(inner: Provider, groups: readonly Group[] = []): Prov
     find: (part, name, context) => findIn(inner, part, name, context),
     offers: (caller) => {
       const own = inner.offers(caller);
-      // The methods are there for callers that declare the extension, and every modern caller is told of it.
+      // The methods are there for callers that declare the extension, and it is
+      // announced to every modern caller.
       if (!isModernRevision(caller.revision)) return own;
       const all = withExtension(own);
       return knowsGroups(caller)
@@ -109,7 +111,7 @@ export function withGroups(inner: Provider, groups: readonly Group[] = []): Prov
           onChange: (listener) =>
             inner.onChange?.((change) => {
               listener(change);
-              // A group appears and goes with what is in it.
+              // A group comes and goes with its contents.
               if (isGrouped(change.part) && change.part !== "groups") listener({ ...change, part: "groups" });
             }) ?? (() => {}),
         }),
@@ -143,21 +145,24 @@ function place(lists: Lists): Placement {
     resources: new Set(),
     groups: nested,
   };
-  /** Visits a group and those in it, and returns whether the caller has anything of it. Servers may list circles. */
+  /**
+   * Visits a group and those in it, and returns whether the caller has anything of
+   * it. Servers may list cycles.
+   */
   const visit = (name: string, above: ReadonlySet<string>): boolean => {
     if (groups.has(name)) return true;
     const group = listed.get(name);
     if (group === undefined || above.has(name)) return false;
-    const given = group.contents ?? {};
+    const listedContents = group.contents ?? {};
     const path = new Set(above).add(name);
     const contents: GroupContents = {
       ...Object.fromEntries(
         (["tools", "prompts", "resources"] as const).map((part) => [
           part,
-          (given[part] ?? []).filter((key) => lists[part].get(key) !== undefined),
+          (listedContents[part] ?? []).filter((key) => lists[part].get(key) !== undefined),
         ]),
       ),
-      groups: (given.groups ?? []).filter((child) => visit(child, path)),
+      groups: (listedContents.groups ?? []).filter((child) => visit(child, path)),
     };
     const isEmpty = grouped.every((part) => contents[part]?.length === 0);
     const isText = group.instructions !== undefined && group.contents === undefined;

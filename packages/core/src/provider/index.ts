@@ -41,7 +41,7 @@ export {
   type CallContext,
   type CallEvent,
   createCallContext,
-  nothing,
+  noopAsync,
   toContext,
   withContext,
 } from "./context.ts";

@@ -2,15 +2,15 @@ import type { CacheHints, Items, Meta, Part } from "../mcp/index.ts";
 import { keyOf } from "../mcp/index.ts";
 
 interface ListingFacts {
-  /** More for the `_meta` of the list, such as which servers are missing in it. */
+  /** Members for the `_meta` of the list, such as which servers are missing in it. */
   readonly meta?: Meta | undefined;
   /** How long callers may cache it; not at all when left out. */
   readonly hints?: CacheHints | undefined;
 }
 
 /**
- * One list for one caller, in a deterministic order. Immutable, and the same object while nothing about it changed: whatever is
- * made from it is kept by its identity.
+ * One list for one caller, in a deterministic order. Immutable, and the same object while nothing about it
+ * changed: what is made from it is cached by its identity.
  *
  * @example
  * const listing = new Listing(Object.freeze([{ name: "add", inputSchema: { type: "object" } }]));
@@ -27,7 +27,7 @@ export class Listing<Item extends object> {
     this.hints = hints;
   }
 
-  /** The item of a name or URI; of several with the same, the first. */
+  /** The item with a name or URI; the first of several. */
   get(key: string): Item | undefined {
     this.#byKey ??= new Map(
       this.items.toReversed().map((item) => [keyOf(item as unknown as Items[Part]), item]),
@@ -45,7 +45,7 @@ export class Listing<Item extends object> {
 /** A list without items. */
 export const emptyListing: Listing<never> = new Listing<never>(Object.freeze([]));
 
-/** Makes lists from lists: once for each, so that the same list gives the same list. */
+/** Maps each listing once, so that the same listing gives the same result. */
 export function mapListings<Item extends object, Rest extends readonly unknown[] = []>(
   map: (listing: Listing<Item>, ...rest: Rest) => Listing<Item>,
 ): (listing: Listing<Item>, ...rest: Rest) => Listing<Item> {

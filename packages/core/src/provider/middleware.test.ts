@@ -191,7 +191,7 @@ describe("beforeCall", () => {
 });
 
 describe("afterCall", () => {
-  test("sees the call as it was made in the end, and its result", async () => {
+  test("sees the call as it was carried out, and its result", async () => {
     const seen: unknown[] = [];
     const audit: Middleware = {
       ...renaming("open", "other"),
@@ -268,14 +268,14 @@ test("what a provider has besides tools is there, and what it lacks is not", asy
   expect(seen).toMatchObject([{ part: "tools" }]);
 });
 
-test("a filter that depends on the caller is not advertised as the same list for everyone", async () => {
+test("a filter that depends on the caller is not announced as the same list for everyone", async () => {
   const registry = createRegistry({ cacheHints: { ttlMs: 5, cacheScope: "public" } });
   const filtered = withMiddleware(registry, [{ filterTools: (tools) => tools }]);
   const { hints } = await filtered.list("tools", context);
   expect(hints).toEqual({ ttlMs: 5, cacheScope: "private" });
 });
 
-describe("what nobody waits for", () => {
+describe("a call that waits for nothing", () => {
   const registry = createTools();
   const args = RawJson.fromText("{}");
   const passive: Middleware = { beforeCall: () => {}, afterCall: () => {} };
@@ -318,7 +318,7 @@ describe("what nobody waits for", () => {
   });
 });
 
-test("hooks may answer with promises of another kind", async () => {
+test("hooks may return promises of another kind", async () => {
   const thenable = <T>(value: T): Promise<T> =>
     ({ then: (resolve: (value: T) => void) => resolve(value) }) as unknown as Promise<T>;
   const ends: string[] = [];
@@ -344,7 +344,7 @@ test("a call in a long list that did not change looks at one name, not at all of
   const done = { kind: "complete", result: RawJson.fromText("{}") } as const;
   const provider = withMiddleware(
     toProvider(frozen, () => done),
-    [{ filterTools: (given) => given }],
+    [{ filterTools: (items) => items }],
   );
   for (let times = 0; times < 10; times++)
     expect(callTool(provider, "t999", done.result, context)).toBe(done);

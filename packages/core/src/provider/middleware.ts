@@ -32,7 +32,7 @@ export type CallEnd =
       readonly task?: undefined;
     };
 
-/** What a `beforeCall` changes of an operation, and the terms that it sets. A whole operation is fine too. */
+/** What a `beforeCall` changes in an operation, and the terms that it sets. A whole operation is fine too. */
 export type CallChanges = Partial<Pick<Operation, "name" | "arguments" | "round">> & CallTerms;
 
 /**
@@ -41,24 +41,27 @@ export type CallChanges = Partial<Pick<Operation, "name" | "arguments" | "round"
  */
 export interface Middleware {
   /**
-   * The things of a list this caller may see; `part` says which list. A caller cannot use a thing that is left out, under any spelling.
-   * A resource that no list has may be: `beforeCall` judges it. Skills are judged by their files, which come as resources.
+   * Returns the items of a list that this caller may see; `part` says which list. A caller cannot use an item
+   * that is left out, under any spelling. A resource that is in no list can be used: `beforeCall` judges it.
+   * Skills are judged by their files, which come as resources.
    */
   filterTools?(
     items: readonly ListedItem[],
     context: CallContext,
     part: FilteredPart,
   ): readonly ListedItem[] | Promise<readonly ListedItem[]>;
-  /** False where `filterTools` only changes how things are described: then nothing is judged by the lists. */
+  /** False where `filterTools` only changes how things are described: then it refuses nothing. */
   readonly isFilter?: boolean;
   /**
-   * Runs before a call; `operation.method` says of what. Return what is to be changed. Throw to refuse: a `ToolError` reaches the model,
-   * an `RpcError` the client. Terms that other middlewares set are not shown, and stay.
+   * Runs before a call; `operation.method` says of which kind. Return what to change. Throw to
+   * refuse: a `ToolError` reaches the model, an `RpcError` the client. The terms of other middlewares
+   * are not visible here, and stay.
    */
   beforeCall?(operation: Operation, context: CallContext): CallChanges | void | Promise<CallChanges | void>;
   /**
-   * Runs after a call that this middleware let through, however it ended; returning an end replaces it. `operation` is what was called in
-   * the end: the very object that `beforeCall` returned, if it returned a whole operation.
+   * Runs after a call that this middleware let through, however it ended; returning an end
+   * replaces it. `operation` is what was called: the very object that `beforeCall` returned, if it
+   * returned a whole operation.
    */
   afterCall?(
     operation: Operation,
@@ -67,15 +70,15 @@ export interface Middleware {
   ): CallEnd | void | Promise<CallEnd | void>;
 }
 
-/** What middleware shares. */
+/** Options that all middlewares share. */
 export interface MiddlewareOptions {
   /** The time that `timeoutMs` of a call is measured by. */
   readonly clock?: Clock;
 }
 
 /**
- * A provider with middleware around it. The list of middlewares is fixed here, in the order given. A call that waits for nothing is
- * answered at once, without a promise; nothing is thrown, failures are rejections.
+ * A provider with middleware around it. The list of middlewares is fixed here, in the order given. A call
+ * that waits for nothing is answered at once, without a promise; errors are never thrown but rejected.
  *
  * @example
  * const guarded = withMiddleware(registry, [{ filterTools: (tools) => tools.filter((tool) => tool.name !== "drop") }]);
@@ -89,7 +92,7 @@ export function withMiddleware(
   return guard(provider, [...middlewares], options.clock ?? systemClock);
 }
 
-/** Makes an operation at the end of the chain. */
+/** Carries out an operation at the end of the chain. */
 type Serve = Provider["call"];
 
 type Listener = (notice: Notice) => void;
@@ -122,14 +125,14 @@ function guard(inner: Provider, middlewares: readonly Middleware[], clock: Clock
   };
 }
 
-/** Middlewares around a provider, and the way of an operation through them. */
+/** Middlewares around a provider, and the path of an operation through them. */
 class Chain {
   readonly #inner: Provider;
   readonly #middlewares: readonly Middleware[];
   readonly #clock: Clock;
   readonly #hasFilters: boolean;
   readonly filters: Filters;
-  /** Whether a caller cannot use everything there is. */
+  /** Whether a middleware may keep items from callers. */
   readonly isJudging: boolean;
 
   constructor(inner: Provider, middlewares: readonly Middleware[], clock: Clock) {
@@ -169,17 +172,17 @@ class Chain {
 
   watchTask(target: Target, context: CallContext, listener: Listener): Awaitable<() => void> {
     const { name, ref } = target;
-    const looking = createOperation("tasks/get", name, { ref });
+    const getTask = createOperation("tasks/get", name, { ref });
     // One after the other, so that an older state is never sent after a newer one.
     let last = Promise.resolve();
-    const tell = async (notice: Notice & { readonly kind: "task" }): Promise<void> => {
-      const outcome = await this.run(looking, context, () => notice.outcome);
+    const deliver = async (notice: Notice & { readonly kind: "task" }): Promise<void> => {
+      const outcome = await this.run(getTask, context, () => notice.outcome);
       listener({ kind: "task", outcome });
     };
-    const hear = (notice: Notice): void => {
-      if (notice.kind === "task") last = last.then(() => tell(notice)).catch(() => {});
+    const onNotice = (notice: Notice): void => {
+      if (notice.kind === "task") last = last.then(() => deliver(notice)).catch(() => {});
     };
-    return andThen(settled(this.#judge(looking, context)), () => this.#watchInner(target, context, hear));
+    return andThen(settled(this.#judge(getTask, context)), () => this.#watchInner(target, context, onNotice));
   }
 
   #watchInner(target: Target, context: CallContext, listener: Listener): Awaitable<() => void> {
@@ -188,10 +191,10 @@ class Chain {
   }
 
   readonly #serveInner: Serve = (operation, context) => {
-    const made = settled(this.#inner.call(operation, context));
+    const served = settled(this.#inner.call(operation, context));
     return operation.part === "tools" || !this.#hasFilters
-      ? made
-      : andThen(made, (outcome) => this.filters.leaveOf(operation, outcome, context));
+      ? served
+      : andThen(served, (outcome) => this.filters.leaveOf(operation, outcome, context));
   };
 
   /** The operation under the listed name: middlewares judge, count and record by that. */
@@ -203,7 +206,7 @@ class Chain {
     );
   }
 
-  /** Refuses a name that not every filter lets through. */
+  /** Refuses a name that a filter leaves out. */
   #judge(operation: Operation, context: CallContext): Awaitable<void> {
     return andThen(!this.isJudging || this.filters.shows(operation, context), (isVisible) => {
       if (!isVisible) throw new NotFoundError(thingOf(operation), operation.name);
@@ -231,10 +234,10 @@ class Chain {
     const isJudgedHere = !isVisible && judges(middleware);
     return andThen(isJudgedHere ? this.#judge(operation, context) : undefined, () =>
       andThen(settled(middleware.beforeCall?.(operation, context)), (changes) => {
-        const made = changes == null ? operation : applyChanges(operation, changes);
-        const isRenamed = made.name !== operation.name;
-        return andThen(isRenamed ? this.#judge(made, context) : undefined, () => ({
-          operation: made,
+        const changed = changes == null ? operation : applyChanges(operation, changes);
+        const isRenamed = changed.name !== operation.name;
+        return andThen(isRenamed ? this.#judge(changed, context) : undefined, () => ({
+          operation: changed,
           terms: changes == null ? terms : addTerms(terms, changes),
           isVisible: isVisible || isJudgedHere || isRenamed,
           serve,
@@ -276,12 +279,12 @@ function assertMiddlewares(middlewares: readonly Middleware[]): void {
 
 const known: KeysOf<Middleware> = keys("filterTools isFilter beforeCall afterCall");
 
-/** Whether a caller cannot use the things that a middleware leaves out of a list. */
+/** Whether callers cannot use what a middleware leaves out of a list. */
 function judges({ filterTools, isFilter = true }: Middleware): boolean {
   return filterTools !== undefined && isFilter;
 }
 
-/** The operation that a `beforeCall` wants made. A whole operation without terms is taken as it is. */
+/** The operation with the changes of a `beforeCall`. A whole operation without terms is used as it is. */
 function applyChanges(operation: Operation, changes: CallChanges): Operation {
   if (typeof changes !== "object") throw notChanges();
   const isWhole = "method" in changes;
@@ -361,7 +364,7 @@ function refuse(error: unknown): never {
   throw new Refusal(error);
 }
 
-/** An error names what is missing as the caller does: by the name that it used, and of a task by its ref. */
+/** An error names what is missing as the caller did: by the name that it used, or a task by its ref. */
 function toCallersError(thrown: unknown, operation: Operation, name: string): unknown {
   const error = thrown instanceof Refusal ? thrown.error : thrown;
   if (!(error instanceof NotFoundError)) return error;
@@ -374,7 +377,7 @@ function reject(error: unknown): Promise<never> {
   return Promise.reject(error);
 }
 
-/** Makes an operation under terms. No timer and no listener is left when it settles. */
+/** Carries out an operation under its terms. No timer or listener is left when it settles. */
 function callUnder(
   { operation, terms, serve }: Admitted,
   clock: Clock,
@@ -387,14 +390,14 @@ function callUnder(
     timeoutMs === Infinity
       ? undefined
       : new TimeLimit(timeoutMs, context.cancellation ?? fromSignal(context.signal), clock);
-  const made = settled(serve(operation, limit === undefined ? mapped : withLimit(mapped, limit)));
-  const outcome = mapEvent === undefined ? made : andThen(made, (ended) => mapMessage(ended, mapEvent));
+  const served = settled(serve(operation, limit === undefined ? mapped : withLimit(mapped, limit)));
+  const outcome = mapEvent === undefined ? served : andThen(served, (ended) => mapMessage(ended, mapEvent));
   if (limit === undefined || !isPromise(outcome)) return outcome;
   limit.watch();
   return waitFor(outcome, limit.cancellation).finally(() => limit.stop());
 }
 
-/** The provider that is in use when something is asked of it. What was begun with an earlier one stays with that. */
+/** A provider that passes everything on to the current one. What was begun with an earlier one stays with it. */
 export function latest(current: () => Provider): Wrapper {
   const { watch, onChange } = current();
   return {
@@ -419,18 +422,18 @@ interface CallTerms {
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * Changes what the call emits on its way to the caller, or drops it. Of several, that of the innermost middleware comes first. One that
-   * throws keeps the event from the caller.
+   * Changes what the call emits on its way to the caller, or drops it. Of several, that of the innermost
+   * middleware comes first. A mapping that throws drops the event.
    */
   readonly mapEvent?: MapEvent | undefined;
 }
 
-/** Timers take no more, about 25 days; with a greater number they would fire at once. */
+/** The longest delay of a timer, about 25 days. With a longer one it would fire at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
 /**
- * The time a call has, from when this is made. There is no timer and no listener before {@link watch} and after
- * {@link stop}: most tools answer at once, and for them both were a third of the call.
+ * The time that a call has, from its construction on. There is no timer and no listener before {@link watch}
+ * and after {@link stop}: most tools answer at once, and both took a third of such a call.
  */
 class TimeLimit {
   /** Aborted with a `TimeoutError`, or with the caller's reason when the caller gives up first. */
@@ -439,7 +442,7 @@ class TimeLimit {
   readonly #caller: Cancellation;
   readonly #clock: Clock;
   #endsAt: number;
-  /** How many reasons there are for the time to stand still. */
+  /** How many questions keep the time from running. */
   #holds = 0;
   #heldSince = 0;
   #state: "new" | "watching" | "over" = "new";
@@ -494,14 +497,14 @@ class TimeLimit {
 
 /** The same context, whose events are changed on their way to the caller, or dropped. */
 function withMappedEvents(context: CallContext, mapEvent: MapEvent): CallContext {
-  const tell: CallContext["emit"] = async (event) => {
+  const emit: CallContext["emit"] = async (event) => {
     const mapped = mapEvent(event);
     if (mapped !== undefined) await context.emit(mapped);
   };
-  return withContext(context, { emit: handled(tell) });
+  return withContext(context, { emit: handled(emit) });
 }
 
-/** The same context, stopped by the limit: what a provider that ignores its signal says later is dropped. */
+/** The same context, stopped by the limit: what a provider that ignores its signal emits later is dropped. */
 function withLimit(context: CallContext, limit: TimeLimit): CallContext {
   const { cancellation } = limit;
   return withContext(context, {
@@ -532,7 +535,6 @@ function handled(emit: CallContext["emit"]): CallContext["emit"] {
   };
 }
 
-/** Nothing was asked for. */
 const noTerms: CallTerms = {};
 
 /** The terms of outer middlewares together with those of an inner one. */
@@ -546,7 +548,7 @@ function addTerms(outer: CallTerms, { timeoutMs, mapEvent }: CallTerms): CallTer
   };
 }
 
-/** An outcome whose words on the work were changed like any other progress. */
+/** An outcome whose task message is mapped like any other progress. */
 function mapMessage(outcome: Outcome, mapEvent: MapEvent): Outcome {
   const { task } = outcome;
   if (task?.message === undefined) return outcome;

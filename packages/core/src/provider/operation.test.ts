@@ -32,7 +32,7 @@ const known = [
 ];
 const reserved = new Set([...known, "requestId", "progressToken"].map((key) => key.toLowerCase()));
 
-/** A key as text, with escapes where none are needed, and keys that objects treat in a way of their own. */
+/** A key as text: also with needless escapes, and keys that objects treat specially. */
 const unknownKey = fc
   .oneof(
     fc.constantFrom(
@@ -70,7 +70,7 @@ const changes = fc.record({
   ),
 });
 
-/** The members of an object, each as the bytes that it has. */
+/** The members of an object, each as its own bytes. */
 function membersOf(raw: RawJson): { [key: string]: string | undefined } {
   const keys = Object.keys(JSON.parse(raw.text) as object);
   return Object.fromEntries(keys.map((key) => [key, raw.at(key)?.text]));
@@ -90,33 +90,33 @@ test("params keep every unknown member byte for byte, and have the name, argumen
     form: fc.constantFrom("scanned", "pieced", "parsed", "text"),
   });
   fc.assert(
-    fc.property(message, changes, (given, changed) => {
-      const row = methods.get(given.method);
+    fc.property(message, changes, (sent, changed) => {
+      const row = methods.get(sent.method);
       const key = row?.name ?? "name";
-      const strings = given.method === "prompts/get" ? {} : (given.args ?? {});
-      const takesAnswers = given.method === "tasks/update";
+      const strings = sent.method === "prompts/get" ? {} : (sent.args ?? {});
+      const takesAnswers = sent.method === "tasks/update";
       const parts: [string, string][] = [
         [JSON.stringify(key), '"first"'],
-        ...given.unknowns,
-        ...(given.args === undefined || takesAnswers
+        ...sent.unknowns,
+        ...(sent.args === undefined || takesAnswers
           ? []
           : [['"arguments"', JSON.stringify(strings)] as [string, string]]),
-        ...(given.meta === undefined ? [] : [['"_meta"', JSON.stringify(given.meta)] as [string, string]]),
-        ...(given.state === undefined
+        ...(sent.meta === undefined ? [] : [['"_meta"', JSON.stringify(sent.meta)] as [string, string]]),
+        ...(sent.state === undefined
           ? []
-          : [['"requestState"', JSON.stringify(given.state)] as [string, string]]),
+          : [['"requestState"', JSON.stringify(sent.state)] as [string, string]]),
         ...(takesAnswers ? [['"inputResponses"', '{ "a":{"x":1.0} }'] as [string, string]] : []),
-        ...(given.isLong ? [['"filler"', `"${"x".repeat(70_000)}"`] as [string, string]] : []),
+        ...(sent.isLong ? [['"filler"', `"${"x".repeat(70_000)}"`] as [string, string]] : []),
       ];
-      const turn = Math.abs(given.order) % parts.length;
+      const turn = Math.abs(sent.order) % parts.length;
       const turned = [...parts.slice(turn), ...parts.slice(0, turn)];
-      const text = `{${given.gap}${turned.map((pair) => pair.join(`${given.gap}:${given.gap}`)).join(`${given.gap},${given.gap}`)}${given.gap}}`;
+      const text = `{${sent.gap}${turned.map((pair) => pair.join(`${sent.gap}:${sent.gap}`)).join(`${sent.gap},${sent.gap}`)}${sent.gap}}`;
       const params = {
         scanned: () => received(text),
         pieced: () => received(text, true),
         parsed: () => RawJson.parse(Buffer.from(text)),
         text: () => RawJson.fromText(text, true),
-      }[given.form]();
+      }[sent.form]();
       const read = readOperation(row!, params);
       const { state, answers } = changed.round ?? {};
       const round: Round | undefined = changed.round && {
@@ -133,20 +133,20 @@ test("params keep every unknown member byte for byte, and have the name, argumen
         ref: key === "taskId" ? changed.name : undefined,
       };
       const made = toParams(operation);
-      // Also refuses a known member that is there twice.
+      // Also refuses a known member that occurs twice.
       const members = membersOf(received(made.text));
       const hasArguments = row?.arguments === "arguments";
       const hasAnswers = Object.keys(answers ?? {}).length > 0;
       // A method without arguments does not know the member.
-      const isUnknown = !hasArguments && !takesAnswers && given.args !== undefined;
+      const isUnknown = !hasArguments && !takesAnswers && sent.args !== undefined;
       const expected: { [key: string]: string | undefined } = Object.fromEntries(
-        [...given.unknowns, ...(given.isLong ? [parts.at(-1)!] : [])].map(([each, is]) => [
+        [...sent.unknowns, ...(sent.isLong ? [parts.at(-1)!] : [])].map(([each, is]) => [
           JSON.parse(each) as string,
           is,
         ]),
       );
       expected[key] = JSON.stringify(operation.ref ?? operation.name);
-      if (hasArguments && (given.args !== undefined || changed.arguments !== undefined))
+      if (hasArguments && (sent.args !== undefined || changed.arguments !== undefined))
         expected["arguments"] = operation.arguments.text;
       if (isUnknown) expected["arguments"] = JSON.stringify(strings);
       if (takesAnswers) expected["inputResponses"] = operation.arguments.text;
@@ -213,7 +213,7 @@ test("large arguments are not copied", () => {
   expect(large.map(({ buffer }) => buffer === params.bytes.buffer)).toEqual([true]);
 });
 
-test("a task of 2025-11-25 is for each client to begin", () => {
+test("a task of 2025-11-25 is not passed on: each client begins its own", () => {
   const params = received('{"task":{"ttl":1},"name":"add","arguments":{"a":1},"extra":2}');
   const { text } = toParams(readOperation(methods.get("tools/call")!, params));
   expect(JSON.parse(text)).toEqual({ name: "add", arguments: { a: 1 }, extra: 2 });

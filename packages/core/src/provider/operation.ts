@@ -51,7 +51,7 @@ export function createOperation(method: string, name: string, facts: OperationFa
   };
 }
 
-/** The completion of an argument or a variable. */
+/** An operation that completes an argument or a variable. */
 export function createCompletion(params: RawJson): Operation {
   const ref = readRef(objectParam(params, "ref"));
   const isPrompt = ref.type === "ref/prompt";
@@ -66,13 +66,16 @@ export function createCompletion(params: RawJson): Operation {
   };
 }
 
-/** The operation of a request whose method has a row and is called. Throws `-32602` for params that do not fit. */
+/**
+ * The operation of a request whose method has a row and the verb `call`. Throws `-32602`
+ * for params that do not fit.
+ */
 export function readOperation(row: Method, params: RawJson | undefined, round?: Round): Operation {
   const { method, part } = row;
   if (row.arguments === "params") {
-    const given = params ?? noArguments;
-    assertCompletion(given);
-    return createCompletion(given);
+    const completion = params ?? noArguments;
+    assertCompletion(completion);
+    return createCompletion(completion);
   }
   const name = stringParam(params, row.name ?? "name");
   const args = row.arguments === undefined ? undefined : readArguments(row.arguments, params);
@@ -84,13 +87,13 @@ function readArguments(
   member: "arguments" | "inputResponses",
   params: RawJson | undefined,
 ): RawJson | undefined {
-  const given = objectParam(params, member);
-  if (given === undefined && member === "inputResponses")
+  const args = objectParam(params, member);
+  if (args === undefined && member === "inputResponses")
     throw new RpcError(
       "rpc.invalid_params",
       "Invalid params: inputResponses must be an object of answers by key",
     );
-  return given;
+  return args;
 }
 
 function assertCompletion(params: RawJson): void {
@@ -107,7 +110,7 @@ function readRef(ref: RawJson | undefined): CompletionRef {
   throw new RpcError("rpc.invalid_params", "Invalid params: ref.type must be ref/prompt or ref/resource");
 }
 
-/** What a completion wants to know. */
+/** What a completion asks for. */
 export interface Completion {
   readonly ref: CompletionRef;
   readonly argument: { readonly name: string; readonly value: string };
@@ -125,7 +128,10 @@ export function readCompletion({ part, name, arguments: params }: Operation): Co
   };
 }
 
-/** The members of params that belong to one hop; `task` is that of 2025-11-25, of which each client decides for itself. */
+/**
+ * The members of params that belong to one hop; `task` is that of 2025-11-25, which each
+ * client decides for itself.
+ */
 const ofHop = ["_meta", "requestState", "inputResponses", "task"];
 const ofCall = ["name", "arguments", ...ofHop];
 
@@ -142,7 +148,7 @@ export function toParams(operation: Operation): RawJson {
   const head = `"${key}":${JSON.stringify(ref ?? name)}`;
   const hasArguments = row.arguments === "arguments";
   const rest = roundMembers(row, operation);
-  // Most have nothing that we do not know, and are written again, which costs less than cutting.
+  // Most params have only known members, and writing those anew costs less than cutting.
   if (params === undefined || params.hasOnly(hasArguments ? ofCall : [key, ...ofHop])) {
     if (!hasArguments) return joinJson([`{${head}`, ...rest, "}"]);
     return joinJson(
@@ -178,7 +184,7 @@ function withMore(object: RawJson, members: readonly (string | RawJson)[]): RawJ
   return prependMembers(texts.join("").slice(1), object);
 }
 
-/** Params of a completion for another name of what it completes. Unknown members of `ref` stay. */
+/** The params of a completion with another name for what it completes. Unknown members of `ref` stay. */
 function withRef(params: RawJson, name: string): RawJson {
   const ref = params.at("ref");
   const key = ref?.at("type")?.value === "ref/prompt" ? "name" : "uri";
@@ -205,7 +211,7 @@ export function thingOf({ part }: Pick<Target, "part">): Missing {
   return part === undefined ? "tool" : things[part];
 }
 
-/** One thing of a provider, by a name that a caller may use for it. */
+/** Finds one item of a provider by a name that a caller may use for it. */
 export function findIn<P extends Part>(
   provider: Provider,
   part: P,
@@ -219,12 +225,12 @@ export function findIn<P extends Part>(
   });
 }
 
-/** Whether a request about a task is not work of its own: a look at it, or a request to end it. */
+/** Whether a request about a task is not work of its own: it only reads the task, or asks to end it. */
 export function isLook({ ref, method }: Pick<Operation, "ref" | "method">): boolean {
   return ref !== undefined && method !== "tasks/update";
 }
 
-/** Whether a task does not change any more. */
+/** Whether a task can no longer change. */
 export function hasTaskEnded({ kind }: Pick<Outcome, "kind">): boolean {
   return kind !== "working" && kind !== "input_required";
 }

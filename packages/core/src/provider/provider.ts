@@ -8,11 +8,14 @@ import type { Listing } from "./listing.ts";
 /** Answers to earlier questions, by the key they were asked under. Each is the bare result the client gave. */
 export type Answers = { readonly [key: string]: RawJson };
 
-/** What earlier rounds of a request left that had to ask something. */
+/** What earlier rounds of a request left for this one. */
 export interface Round {
   /** Every answer given so far. */
   readonly answers: Answers;
-  /** Those of the last round only, for a provider that passes them on; the same as `answers` when left out. */
+  /**
+   * The answers of the last round only, for a provider that passes them on; the same
+   * as `answers` when left out.
+   */
   readonly latest?: Answers;
   /** What the provider attached to its question, exactly as it was. */
   readonly state: unknown;
@@ -27,9 +30,15 @@ export interface Operation {
   readonly method: string;
   /** The list that `name` is in: whose it is and who may use it follow from the two. Undefined for a method of an extension that we do not know. */
   readonly part: Part | undefined;
-  /** What it is for, as this provider names it: a name or a URI; of a task, its tool; of a method that we do not know, the method. */
+  /**
+   * What it is for, as this provider names it: a name or a URI; for a task, its tool; for a method that we do
+   * not know, the method.
+   */
   readonly name: string;
-  /** An object, as the bytes that came. Of a completion and of a method that we do not know, the params; of `tasks/update`, the answers. */
+  /**
+   * An object, as the bytes that came. For a completion and for a method that we do not know, the params; for
+   * `tasks/update`, the answers.
+   */
   readonly arguments: RawJson;
   readonly round: Round | undefined;
   /** Of a task: this provider's own name for it. */
@@ -65,7 +74,7 @@ export interface Task {
   readonly ttlMs: number | null;
   /** How long a caller should wait before it looks again. */
   readonly pollMs?: number | undefined;
-  /** What its server wrote of it beside all this: an object with the members that we do not know. */
+  /** The members that its server sent and that we do not know, as an object. */
   readonly more?: RawJson | undefined;
 }
 
@@ -75,7 +84,7 @@ export type Outcome = (
       readonly kind: "complete";
       /** As the protocol has it for the method. */
       readonly result: RawJson;
-      /** Set on a result that says why a tool was not run. For audits; it does not cross the wire. */
+      /** Set on a result that tells why a tool was not run. For audits; it does not cross the wire. */
       readonly refusal?: ToolErrorCode;
       /** How long it may be cached, where the result does not say. */
       readonly hints?: CacheHints | undefined;
@@ -86,14 +95,14 @@ export type Outcome = (
   /** Of tasks alone: any other failure is thrown. */
   | { readonly kind: "failed"; readonly error: RpcError }
 ) & {
-  /** There if the operation became a task, or asked for one. Only callers that declared the extension get one. */
+  /** Set if the operation became a task, or was about one. Only callers that declared the extension get one. */
   readonly task?: Task | undefined;
 };
 
 /** The outcome of something that is or became a task. */
 export type TaskOutcome = Outcome & { readonly task: Task };
 
-/** Something in a list, and whose it is. */
+/** An item of a list, and its owner. */
 export interface Entry<Item> {
   /** The listed name or URI, which may differ from the one that was asked for. */
   readonly key: string;
@@ -111,7 +120,10 @@ export interface Change {
   readonly part: Part;
   /** The provider it comes from, for one that is made of several. */
   readonly origin?: string | undefined;
-  /** Whether a caller may hear of it; every caller may when left out. Asked when it is heard, and again before it is told. */
+  /**
+   * Whether a caller may be told; every caller may when left out. Called when the change arrives, and again
+   * before it is announced.
+   */
   readonly isFor?: ((caller: CallerInfo) => boolean) | undefined;
 }
 
@@ -149,7 +161,10 @@ export interface Provider {
         context: CallContext,
       ) => Awaitable<Entry<Items[P]> | undefined>)
     | undefined;
-  /** Tells what happens to something until the returned function is called or the context's signal is aborted. */
+  /**
+   * Reports what happens to a target until the returned function is called or the
+   * context's signal is aborted.
+   */
   readonly watch?:
     | ((target: Target, context: CallContext, listener: (notice: Notice) => void) => Awaitable<() => void>)
     | undefined;

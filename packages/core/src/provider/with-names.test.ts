@@ -13,7 +13,7 @@ const complete = (text: string): Outcome => ({ kind: "complete", result: RawJson
 
 interface Inner extends Provider {
   readonly calls: Operation[];
-  tell(notice: Notice): void;
+  notify(notice: Notice): void;
 }
 
 /** A provider that has one thing in each list, and answers with a text. */
@@ -36,7 +36,7 @@ function createInner(answer = "{}"): Inner {
   const listeners = new Set<(notice: Notice) => void>();
   return {
     calls,
-    tell: (notice) => listeners.forEach((listener) => listener(notice)),
+    notify: (notice) => listeners.forEach((listener) => listener(notice)),
     list: (part) => listings[part],
     call: (operation) => {
       calls.push(operation);
@@ -88,7 +88,7 @@ describe("a provider under other names", () => {
     expect(inner.calls[0]?.params).toBe(params);
   });
 
-  test("says what is missing by the name that the caller used", () => {
+  test("names what is missing as the caller did", () => {
     const provider = named(createInner());
     const call = (method: string, name: string, ref?: string) => () =>
       provider.call(createOperation(method, name, { ref }), context);
@@ -108,8 +108,8 @@ describe("a provider under other names", () => {
     await provider.watch?.(target, context, (notice) => notices.push(notice));
     expect(inner.calls.at(-1)).toMatchObject({ name: "note://in/a" });
     const params = RawJson.fromText('{"uri":"note://in/a","x":1.0}');
-    inner.tell({ kind: "updated", uri: "note://in/a", params });
-    inner.tell({ kind: "task", outcome: complete('{"content":[{"uri":"note://in/b"}]}') });
+    inner.notify({ kind: "updated", uri: "note://in/a", params });
+    inner.notify({ kind: "task", outcome: complete('{"content":[{"uri":"note://in/b"}]}') });
     expect(notices).toMatchObject([{ kind: "updated", uri: "note://a" }, { kind: "task" }]);
     expect(textsOf([outcome, ...notices])).toEqual([
       '{"content":[{"type":"resource_link","uri":"note://a","x":1.0}]}',

@@ -17,7 +17,7 @@ import { mapListings } from "./listing.ts";
 import { findIn, thingOf } from "./operation.ts";
 import type { Notice, Outcome, Provider, Target, Wrapper } from "./provider.ts";
 
-/** What callers call the things of a provider. */
+/** The names that callers use for what a provider has. */
 export interface Names {
   /** The lists whose names differ. With `resources` among them, URIs in results and definitions are renamed too. */
   readonly parts: readonly Part[];
@@ -25,13 +25,13 @@ export interface Names {
   toInner(part: Part, name: string, context: CallContext): Awaitable<string | undefined>;
   /** The reverse: a listed name, or a URI that a result has, as callers know it. */
   toOuter(part: Part, name: string, context: CallContext): string;
-  /** Further changes of a definition that has its new name. */
+  /** Further changes to a definition that has its new name. */
   finish?<P extends Part>(item: Items[P], part: P): Items[P];
 }
 
 type Rename = (uri: string) => string;
 
-/** A group with what is in it as callers know that. */
+/** A group whose contents have the names that callers know. */
 function renameContents(group: Group, { parts, toOuter }: Names, context: CallContext): Group {
   if (group.contents === undefined) return group;
   const contents = Object.entries(group.contents).map(([part, keys]) => [
@@ -42,8 +42,8 @@ function renameContents(group: Group, { parts, toOuter }: Names, context: CallCo
 }
 
 /**
- * A provider under other names: in lists, requests, notices, errors, and wherever a result names a URI. Everything else stays the
- * bytes that it was.
+ * A provider under other names: in lists, requests, notices, errors, and wherever a result names a URI. All
+ * other bytes stay as they were.
  *
  * @example
  * const loud = withNames(provider, { parts: ["tools"], toInner: (_, name) => name.toLowerCase(), toOuter: (_, name) => name.toUpperCase() });
@@ -102,11 +102,11 @@ export function withNames(inner: Provider, names: Names): Wrapper {
       inner.watch &&
       ((target, context, listener) =>
         inward(target, context, (own) => {
-          const tell = hasUris
+          const onNotice = hasUris
             ? (notice: Notice): void => listener(renameNotice(notice, toUri(context)))
             : listener;
           return recover(
-            () => settled(inner.watch?.(own, context, tell) ?? (() => {})),
+            () => settled(inner.watch?.(own, context, onNotice) ?? (() => {})),
             (error) => {
               throw toOuterError(error, own, target);
             },
@@ -138,7 +138,7 @@ function createItemRenamer(
   };
 }
 
-/** Goes on with the provider's name for what a caller named. */
+/** Calls `go` with the target under the provider's name. */
 function goInward<T extends Target, R>(
   names: Names,
   target: T,
@@ -154,7 +154,7 @@ function goInward<T extends Target, R>(
   });
 }
 
-/** An error about something that is not there has the name that the caller used. */
+/** An error about a missing item has the name that the caller used. */
 function toOuterError(error: unknown, own: Target, target: Target): unknown {
   const isMissing = error instanceof NotFoundError && error.what === thingOf(own) && error.id === own.name;
   return isMissing ? new NotFoundError(error.what, target.name) : error;
@@ -189,7 +189,7 @@ export function renameOutcome(outcome: Outcome, method: string, rename: Rename):
 }
 
 function renameNotice(notice: Notice, rename: Rename): Notice {
-  // Tasks are those of tools.
+  // Only tools have tasks.
   if (notice.kind === "task")
     return { ...notice, outcome: renameOutcome(notice.outcome, "tasks/get", rename) };
   const { params } = notice;

@@ -15,7 +15,7 @@ export interface Invalid {
   readonly error: RpcError;
   /** False for what looks like a response or a notification: those are never answered, however broken. */
   readonly isAnswerable: boolean;
-  /** There when it looks like an answer: no other will come to that request. */
+  /** Set when it looks like an answer: no other answer will come for that request. */
   readonly answer?: BrokenAnswer | undefined;
 }
 
@@ -28,9 +28,9 @@ export interface Batch {
 export type Incoming = Message | Invalid | Batch;
 
 /**
- * A two-way pipe of messages. Iterate it once to receive: each step gives the messages that arrived together, at least
- * one, because a step for each would be dear. The iteration ends when the other side is gone. Disposing the
- * channel closes both directions and ends the iteration; doing so twice is harmless.
+ * A two-way pipe of messages. Iterate it once to receive: each step gives the messages that arrived together,
+ * at least one, because a step for each would be expensive. The iteration ends when the other side is gone.
+ * Disposing the channel closes both directions and ends the iteration; doing so twice is harmless.
  */
 export interface Channel extends AsyncIterable<readonly Incoming[]>, AsyncDisposable {
   /**

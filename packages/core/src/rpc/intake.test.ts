@@ -10,7 +10,7 @@ import type { Handler } from "./requests.ts";
 
 const ok = RawJson.fromText('"ok"');
 
-test("requests are not read any more when the other side does not take the answers", async () => {
+test("reading stops when the other side does not take the answers", async () => {
   const { channel, pulled, answers } = createFlood(5000);
   const peer = new Peer(channel, { handle: () => Promise.resolve(ok) });
   const ended = peer.run();
@@ -93,7 +93,7 @@ test("requests that are held when a handler stops the peer are answered once eac
   expect(answers).toHaveLength(100);
 });
 
-/** A channel that brings requests as fast as they are read, and takes nothing until told to. */
+/** A channel that brings requests as fast as they are read, and takes no answer before the test does. */
 function createFlood(
   count: number,
   methodOf: (id: number) => string = () => "x",

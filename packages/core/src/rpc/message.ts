@@ -7,7 +7,7 @@ import { joinJson, RawJson } from "../json/index.ts";
  */
 export type RequestId = string & { readonly __brand: "RequestId" };
 
-/** A message that wants exactly one answer. */
+/** A message that expects exactly one answer. */
 export interface Request {
   readonly kind: "request";
   readonly id: RequestId;
@@ -85,8 +85,8 @@ function encodeParts(message: Message): (string | RawJson)[] {
 }
 
 /**
- * The `error` member that tells of an {@link RpcError}. JSON has no NaN and no Infinity, and the protocol wants an integer:
- * any other code, such as one of an upstream that sent `1e400`, leaves as that of an internal error.
+ * The `error` member for an {@link RpcError}. JSON has no NaN and no Infinity, and the protocol wants an
+ * integer: any other code, such as one of an upstream that sent `1e400`, leaves as that of an internal error.
  */
 export function toErrorBody(error: RpcError): ErrorBody {
   const { rpcCode, message } = error;

@@ -89,7 +89,7 @@ describe("what is not JSON is refused with -32700", () => {
   });
 });
 
-describe("what is JSON but no message is refused with -32600", () => {
+describe("JSON that is not a message is refused with -32600", () => {
   test.each([
     ["1", undefined],
     ['"text"', undefined],
@@ -169,7 +169,7 @@ describe("is never answered, because it is", () => {
 });
 
 describe("a batch", () => {
-  test("holds its messages, and what is none in its place", () => {
+  test("holds its messages, and an error in place of anything else", () => {
     const text = '[ {"jsonrpc":"2.0","id":1,"method":"a"} , 7 ,[[]],{"jsonrpc":"2.0","method":"b"}]';
     expect((parse(text) as Batch).items.map((item) => item.kind)).toEqual([
       "request",
@@ -192,7 +192,7 @@ describe("a batch", () => {
     const texts = new Map([1, 255].map((depth) => [depth, textOf(depth)]));
     const work = (depth: number): unknown => parse(texts.get(depth)!);
     expect((parse(textOf(255)) as Batch).items).toMatchObject([{ kind: "invalid" }]);
-    // If each level looked at the text again, it would be 255.
+    // If each level read the text again, it would be 255.
     expect(growthOf({ small: 1, large: 255, work }, 8)).toBeLessThan(8);
   });
 });
@@ -259,7 +259,7 @@ test("bytes in pieces are read as the same bytes in one", () => {
   );
 });
 
-/** All that can be seen of what was read. */
+/** A message as plain JSON, to compare. */
 function shown(incoming: ReturnType<typeof parseMessage>): unknown {
   return JSON.parse(JSON.stringify(incoming));
 }

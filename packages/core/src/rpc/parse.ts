@@ -64,8 +64,8 @@ export function parseMessage(bytes: Uint8Array, options: ParseOptions = {}): Inc
 }
 
 /**
- * The same for bytes in pieces, which stay in pieces where that can be: one message that is as it should be. Everything
- * else is joined and read again.
+ * The same for bytes in pieces. A single valid message stays in pieces; everything else
+ * is joined and read again.
  */
 export function parsePieced(pieced: Pieced, options: ParseOptions = {}): Incoming {
   const { shape = plainShape } = options;
@@ -85,7 +85,7 @@ function parseBatch(bytes: Uint8Array, options: ParseOptions): Batch | Invalid {
   if (spans.length === 0) return invalid(undefined, "A batch holds at least one message");
   if (spans.length > maxBatch) return invalid(undefined, `A batch holds at most ${maxBatch} messages`);
   const items = spans.map(({ start, end }): Message | Invalid => {
-    // Not even looked into: reading every level of a deep nest again would cost its size times its depth.
+    // Not parsed: reading every level of a deep nest again would cost its size times its depth.
     if (bytes[start] === 0x5b) return invalid(undefined, "A batch holds messages, not batches");
     return parseMessage(bytes.subarray(start, end), options) as Message | Invalid;
   });
@@ -186,7 +186,7 @@ function refuse(error: JsonError, bytes: Uint8Array, shape: Shape): Invalid {
     id,
     answer: answer && { id: id ?? answer.id },
     error: new RpcError(isReadable ? "rpc.invalid_request" : "rpc.parse", error.message, { cause: error }),
-    // The index leaves out keys that occur twice; whether one is there at all is seen without it.
+    // The index leaves out keys that occur twice; whether such a key exists is checked without it.
     isAnswerable:
       isTooDeep ||
       index === undefined ||
@@ -194,7 +194,7 @@ function refuse(error: JsonError, bytes: Uint8Array, shape: Shape): Invalid {
   };
 }
 
-/** Where the members of a message are that is too deep to be read further; undefined when more is wrong with it. */
+/** The index of a message that is nested too deeply; undefined when it has other faults. */
 function indexOfDeep(bytes: Uint8Array, shape: Shape): Index | undefined {
   try {
     return scan(bytes, shape, { maxDepth: bytes.length });
@@ -224,13 +224,13 @@ export function findBrokenAnswer(bytes: Uint8Array): BrokenAnswer | undefined {
   return { id: parseId(keys.get("id")) ?? findIdAtEnd(bytes)?.id };
 }
 
-/** The same by the end of a message alone. */
+/** The same from the end of a message alone. */
 export function findIdAtEnd(bytes: Uint8Array): BrokenAnswer | undefined {
   const found = idAtEnd.exec(toText(bytes.subarray(-maxTailBytes)));
   return found === null ? undefined : { id: parseId(found[1]) };
 }
 
-/** The keys of the outermost object as far as it is given, and the text of its id. */
+/** The keys of the outermost object, as far as the text goes, and the text of its id. */
 function keysOf(text: string): ReadonlyMap<string, string | undefined> {
   const keys = new Map<string, string | undefined>();
   const mark = /["{}[\]]/g;

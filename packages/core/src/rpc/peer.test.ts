@@ -12,7 +12,7 @@ interface Joined {
   readonly wire: RawWire;
   readonly peer: Peer;
   readonly ended: Promise<void>;
-  /** What the peer said it dropped. */
+  /** What the peer reported as dropped. */
   readonly dropped: readonly string[];
   /** Everything the peer sent before it answered one more request. */
   sent(): Promise<readonly string[]>;
@@ -287,7 +287,7 @@ describe("requests of our own", () => {
     '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}',
     '{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1,"message":""}}',
     '{"jsonrpc":"2.0","result":1}',
-  ])("are not answered by %s, which is dropped without a word", async (line) => {
+  ])("are not answered by %s, which is dropped without an answer", async (line) => {
     const { wire, peer, dropped, sent } = join();
     const result = peer.request("a");
     await wire.take();
@@ -317,7 +317,7 @@ describe("notifications", () => {
 describe("a batch", () => {
   const acceptsBatch = (): boolean => true;
 
-  test("is refused with one error where there are none", async () => {
+  test("is refused with one error where batches do not exist", async () => {
     const { wire, sent } = join();
     wire.send(`[${request(1, "ping")},${request(2, "ping")}]`);
     const [line, ...more] = await sent();
@@ -359,7 +359,7 @@ describe("a batch", () => {
     await expect(wire.take()).resolves.toEqual([{ jsonrpc: "2.0", id: 2, result: "ok" }]);
   });
 
-  test("with one id twice is refused, because nobody could tell its answers apart", async () => {
+  test("with one id twice is refused, because its answers could not be told apart", async () => {
     const { wire } = join({ acceptsBatch });
     wire.send(`[${request(1, "ping")},${request(1, "ping")}]`);
     await expect(wire.take()).resolves.toMatchObject({ error: { code: -32600 } });
@@ -376,7 +376,7 @@ describe("a batch", () => {
 });
 
 describe("ending", () => {
-  test("a request that can tell its caller nothing more is aborted", async () => {
+  test("a request whose caller cannot be notified any more is aborted", async () => {
     const { handle, held } = createHeld();
     const { wire } = join({ handle });
     wire.send(request(1, "a"));
@@ -403,7 +403,7 @@ describe("ending", () => {
     expect(wire.lines).toHaveLength(1);
   });
 
-  test("what JSON is not is answered with the code of the dialect", async () => {
+  test("input that is not JSON is answered with the code of the dialect", async () => {
     const { wire } = join({ parseErrorCode: -32600 });
     wire.send("{");
     await expect(wire.take()).resolves.toMatchObject({ error: { code: -32600 } });

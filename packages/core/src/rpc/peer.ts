@@ -24,7 +24,7 @@ export interface PeerOptions {
   /** Serves the other side's requests; without it every one of them is an unknown method. */
   readonly handle?: Handler;
   readonly notified?: (notification: Notification) => void;
-  /** Whether a batch is legal right now; in MCP that is so for one revision only. */
+  /** Whether a batch is legal right now; in MCP, one revision only has batches. */
   readonly acceptsBatch?: (batch: Batch) => boolean;
   /** Turns the error of a handler into the error that is sent; the default hides everything that is not an `RpcError`. */
   readonly toRpcError?: (thrown: unknown, request: Request) => RpcError;
@@ -34,7 +34,10 @@ export interface PeerOptions {
   readonly dropped?: (what: string) => void;
   /** Most requests of the other side worked on at once. */
   readonly maxInFlight?: number;
-  /** How our own requests are named; `counted`, from 1. A server that asks its client something wants `random`. */
+  /**
+   * How our own requests are named; `counted` by default. A server that asks its client
+   * questions needs `random`.
+   */
   readonly requestIds?: RequestIds;
   readonly clock?: Clock;
 }
@@ -71,9 +74,10 @@ export class Peer {
   }
 
   /**
-   * Receives until the channel ends, then fails our own requests that still wait. Requests of the other side go on
-   * until {@link Peer.abort}: a reader may have closed its sending half only. Requests of one that sends and does not read
-   * are not started, and after some of them nothing more is read, so it cannot make us hold more and more. Call it once.
+   * Receives until the channel ends, then fails our own requests that still wait. Requests of the other side
+   * go on until {@link Peer.abort}: a reader may have closed its sending half only. If the other side sends
+   * but does not read, its requests are held, and after some of them nothing more is read, so memory stays
+   * bounded. Call it once.
    */
   async run(): Promise<void> {
     const cause = await this.#receiver.receiveAll(this.#channel);
@@ -125,7 +129,7 @@ interface ReceiverParts extends PeerOptions {
   readonly dropped: (what: string) => void;
 }
 
-/** Takes each incoming message to the part of a peer that it is for. */
+/** Hands each incoming message to the part of a peer that it is for. */
 class Receiver {
   readonly #parts: ReceiverParts;
   readonly #answer: Answer = (response) => this.#parts.intake.answers.send(response);
@@ -148,7 +152,7 @@ class Receiver {
     }
   }
 
-  /** Starts a message that is answered. */
+  /** Starts a message that needs an answer. */
   start(incoming: Incoming): void {
     const { inbound } = this.#parts;
     if (incoming.kind === "request") inbound.serve(incoming, this.#answer);
@@ -235,7 +239,7 @@ function toDropped({ dropped }: PeerOptions): (what: string) => void {
     try {
       dropped?.(what);
     } catch {
-      // There is no one else to tell.
+      // Nothing else can report it.
     }
   };
 }
@@ -254,9 +258,9 @@ const hideDetail = (thrown: unknown): RpcError =>
 /** How far the transport may be behind with our answers, in number and in characters, before no request is started. */
 const maxUnsent = 64;
 const maxUnsentLength = 16 * 1024 * 1024;
-/** Most characters of answers that wait for the other side, with those that are expected of requests underway. */
+/** Most characters of answers that wait for the other side, including those expected from requests underway. */
 const maxExpectedLength = 64 * 1024 * 1024;
-/** How long the first answers are taken to be, until some have come. */
+/** The expected length of an answer until some have been sent. */
 const firstExpected = 1024 * 1024;
 /** How long requests are held while the other side takes everything we send; then this many of them are started. */
 const holdMs = 100;
@@ -294,7 +298,7 @@ class HeldMessages {
     this.#bytes += bytesOf(incoming);
   }
 
-  /** Lets go of a request, and says whether there was one. */
+  /** Drops a request; false when there is no such request. */
   cancel(id: RequestId): boolean {
     const index = this.#messages.findIndex((incoming) => incoming.kind === "request" && incoming.id === id);
     const [cancelled] = index === -1 ? [] : this.#messages.splice(index, 1);
@@ -303,7 +307,7 @@ class HeldMessages {
     return true;
   }
 
-  /** Starts messages in their order for as long as that may be done, and says how many. */
+  /** Starts messages in order for as long as `mayStart` allows, and returns how many. */
   start(mayStart: () => boolean, start: (incoming: Incoming) => void): number {
     let started = 0;
     while (this.#messages.length > 0 && mayStart()) {
@@ -330,8 +334,8 @@ class UnsentAnswers {
   #length = 0;
   /** Characters of an answer: grows at once with a longer one, and shrinks slowly. */
   #expected = firstExpected;
-  /** Answers that the transport will take together: one promise to watch instead of one for each. */
-  #company: { readonly taken: Promise<void>; count: number; length: number } | undefined;
+  /** The last answers that the transport will take in one write: one promise to watch instead of one for each. */
+  #lastWrite: { readonly taken: Promise<void>; count: number; length: number } | undefined;
 
   constructor(channel: Pick<Channel, "send">, onTaken: (failure?: { readonly error: unknown }) => void) {
     this.#channel = channel;
@@ -349,16 +353,16 @@ class UnsentAnswers {
     this.#expected = Math.max(length, (7 * this.#expected + length) / 8);
     this.#count++;
     this.#length += length;
-    if (this.#company?.taken === taken) {
-      this.#company.count++;
-      this.#company.length += length;
+    if (this.#lastWrite?.taken === taken) {
+      this.#lastWrite.count++;
+      this.#lastWrite.length += length;
       return;
     }
-    const together = { taken, count: 1, length };
-    this.#company = together;
+    const write = { taken, count: 1, length };
+    this.#lastWrite = write;
     const onTaken = (failure?: { readonly error: unknown }): void => {
-      this.#count -= together.count;
-      this.#length -= together.length;
+      this.#count -= write.count;
+      this.#length -= write.length;
       this.#onTaken(failure);
     };
     taken.then(
@@ -380,10 +384,10 @@ class UnsentAnswers {
 }
 
 /**
- * The pace of a peer. Requests are started as fast as the other side takes the answers: when too much waits for a slow
- * reader, requests are held, and when too many are held, nothing more is read. No answer is dropped. How much memory the
- * answers to requests underway will take is not known before they are there, so they are taken to be as long as those
- * before them.
+ * The pace of a peer. Requests are started as fast as the other side takes the answers: when too much waits
+ * for a slow reader, requests are held, and when too many are held, nothing more is read. No answer is
+ * dropped. The length of answers to requests underway is not known in advance, so they are expected to be as
+ * long as those before them.
  */
 class Intake {
   readonly held: HeldMessages = new HeldMessages();
@@ -397,7 +401,7 @@ class Intake {
     this.answers = new UnsentAnswers(channel, (failure) => {
       if (failure !== undefined) {
         options.onFailed(failure.error);
-        // The reader is gone: requests that are held would be served for no one.
+        // The reader is gone: requests that are held have no reader.
         this.held.clear();
       }
       this.#startHeld(() => this.#hasRoom());
@@ -418,7 +422,7 @@ class Intake {
     this.#relieveSoon();
   }
 
-  /** Lets go of a request that is held, and says whether there was one. */
+  /** Drops a request that is held; false when there is no such request. */
   cancel(id: RequestId): boolean {
     const isCancelled = this.held.cancel(id);
     if (isCancelled) this.#changed();
@@ -469,7 +473,7 @@ class Intake {
   }
 }
 
-/** About how much memory a message takes that is held. After a batch, which may be of any size, nothing more is read. */
+/** About how much memory a held message takes. After a batch, which may be of any size, nothing more is read. */
 function bytesOf(incoming: Incoming): number {
   if (incoming.kind === "batch") return maxHeldBytes + 1;
   return incoming.kind === "request" ? (incoming.params?.byteLength ?? 0) : 0;

@@ -42,11 +42,11 @@ interface InboundOptions {
 /** Most bytes of params held for one channel; counting requests alone would let a few large ones fill the memory. */
 const maxHeldBytes = 64 * 1024 * 1024;
 
-/** The requests of the other side that are being worked on. Their ids serve to cancel them, and for nothing else. */
+/** The requests of the other side that are being worked on. Their ids are used only to cancel them. */
 export class Inbound {
   readonly #channel: Pick<Channel, "send">;
   readonly #options: InboundOptions;
-  readonly #running = new Map<RequestId, Task>();
+  readonly #running = new Map<RequestId, RunningRequest>();
   /** Handlers that have not ended, those of cancelled requests included, and the bytes of params they hold on to. */
   readonly #load = { handlers: 0, bytes: 0 };
   #isStopped = false;
@@ -74,20 +74,20 @@ export class Inbound {
   serve(request: Request, answer: Answer, cancelled?: () => void): void {
     const refusal = this.#refusal(request.id);
     if (refusal !== undefined) return answer({ kind: "error", id: request.id, error: toErrorBody(refusal) });
-    const task = new Task(this.#channel, request, answer, cancelled);
-    this.#running.set(request.id, task);
+    const running = new RunningRequest(this.#channel, request, answer, cancelled);
+    this.#running.set(request.id, running);
     this.#load.handlers++;
-    this.#load.bytes += task.bytes;
+    this.#load.bytes += running.bytes;
     const { id } = request;
     const succeed = (result: RawJson): void => {
       // Written now: a value that JSON cannot hold must fail where that can still be answered.
       void result.written;
-      this.#finish(task, { kind: "result", id, result });
+      this.#finish(running, { kind: "result", id, result });
     };
     const fail = (error: unknown): void =>
-      this.#finish(task, { kind: "error", id, error: toBody(error, request, this.#options) });
+      this.#finish(running, { kind: "error", id, error: toBody(error, request, this.#options) });
     try {
-      const result = settled(this.#options.handle(request, task));
+      const result = settled(this.#options.handle(request, running));
       if (isPromise(result)) result.then(succeed).catch(fail);
       else succeed(result);
     } catch (error) {
@@ -115,15 +115,15 @@ export class Inbound {
     );
   }
 
-  #finish(task: Task, response: Response): void {
-    if (!task.isOpen) return;
-    task.isOpen = false;
-    if (this.#running.get(task.id) === task) this.#running.delete(task.id);
-    if (!task.isGivenUp) {
-      if (task.cancellation.isAborted) task.cancelled?.();
-      else task.answer(response);
+  #finish(running: RunningRequest, response: Response): void {
+    if (!running.isOpen) return;
+    running.isOpen = false;
+    if (this.#running.get(running.id) === running) this.#running.delete(running.id);
+    if (!running.isGivenUp) {
+      if (running.cancellation.isAborted) running.cancelled?.();
+      else running.answer(response);
     }
-    this.#load.bytes -= task.bytes;
+    this.#load.bytes -= running.bytes;
     if (--this.#load.handlers === 0) this.#onIdle?.();
   }
 
@@ -141,16 +141,19 @@ export class Inbound {
 
   /** Aborts one request. Its id is free again at once: nothing will be sent for it any more. */
   cancel(id: RequestId, reason: unknown): void {
-    const task = this.#running.get(id);
+    const running = this.#running.get(id);
     this.#running.delete(id);
-    task?.cancellation.abort(reason);
+    running?.cancellation.abort(reason);
   }
 
-  /** Aborts everything. Each request is answered with `answer`, if there is one: only its client knows that it wants none. */
+  /**
+   * Aborts everything. Each request is answered with `answer`, if there is one: its client has
+   * not cancelled it, and waits.
+   */
   abort(reason: unknown, answer?: RpcError): void {
-    for (const task of this.#running.values()) {
-      if (answer !== undefined) task.giveUp(toErrorBody(answer));
-      task.cancellation.abort(reason);
+    for (const running of this.#running.values()) {
+      if (answer !== undefined) running.giveUp(toErrorBody(answer));
+      running.cancellation.abort(reason);
     }
     this.#running.clear();
   }
@@ -165,7 +168,7 @@ function toBody(error: unknown, request: Request, { toRpcError }: InboundOptions
 }
 
 /** One request while it is worked on. */
-class Task implements PeerContext {
+class RunningRequest implements PeerContext {
   readonly id: RequestId;
   readonly bytes: number;
   readonly #channel: Pick<Channel, "send">;
@@ -173,7 +176,7 @@ class Task implements PeerContext {
   readonly answer: Answer;
   readonly cancelled: (() => void) | undefined;
   isOpen = true;
-  /** It is answered already, by us instead of its handler. */
+  /** Whether it was already answered, by us instead of its handler. */
   isGivenUp = false;
 
   constructor(
@@ -194,8 +197,8 @@ class Task implements PeerContext {
     try {
       await this.#channel.send({ kind: "notification", method, params });
     } catch (error) {
-      // A client that cannot be notified will not get the answer either. The signal says so; a handler that does not wait
-      // for its notifications must not end the process by a rejection without a handler.
+      // A client that cannot be notified will not get the answer either. The signal tells it; a handler that
+      // does not wait for its notifications must not end the process by an unhandled rejection.
       if (!(error instanceof ClosedError)) throw error;
       this.cancellation.abort(error);
     }
@@ -216,7 +219,7 @@ export interface RequestOptions {
   readonly stop?: Cancellation;
   /** Where to send it, if not on the usual channel: over HTTP a request may belong to another one's stream. */
   readonly via?: Pick<Channel, "send">;
-  /** An id outside the usual count, for a probe: giving it up tells the other side nothing. */
+  /** An id outside the usual numbers, for a probe: giving it up tells the other side nothing. */
   readonly id?: string;
 }
 
@@ -232,7 +235,7 @@ export class Outbound {
   readonly #channel: Pick<Channel, "send">;
   readonly #ids: RequestIds;
   readonly #counted = new Numbered<PendingRequest>();
-  /** Those whose ids are not counted. */
+  /** Requests whose ids are not counted. */
   readonly #named = new Map<RequestId, PendingRequest>();
   #closed: ClosedError | undefined;
 
@@ -275,8 +278,8 @@ export class Outbound {
   }
 
   /**
-   * Fails the request that a broken answer is for: the one with its id, or the only one there is. Gives false when that is
-   * not known.
+   * Fails the request that a broken answer is for: the one with its id, or the only one there is. Returns
+   * false when that is not known.
    */
   failed({ id }: BrokenAnswer, error: Error): boolean {
     const all = [...this.#counted.values(), ...this.#named.values()];
@@ -285,7 +288,7 @@ export class Outbound {
     return pending !== undefined;
   }
 
-  /** Fails what still waits, and everything asked for later. */
+  /** Fails all pending requests, and all later ones. */
   close(error: ClosedError): void {
     this.#closed ??= error;
     for (const pending of [...this.#counted.values(), ...this.#named.values()]) pending.reject(error);
@@ -326,7 +329,7 @@ class PendingRequest {
     this.id = toRequestId(counted.add(this));
   }
 
-  /** Waits under an id outside the count. */
+  /** Waits under an id outside the numbers. */
   waitAs(id: RequestId, named: Map<RequestId, PendingRequest>, isProbe = false): void {
     this.#named = named;
     this.#isProbe = isProbe;
@@ -352,10 +355,9 @@ class PendingRequest {
 
   readonly #giveUp = (): void => {
     this.reject(this.#stop?.reason);
-    // Giving up a probe tells the other side nothing.
     if (this.#isProbe) return;
     const params = RawJson.fromText(`{"requestId":${this.id}}`);
-    // A channel that is already closed has no one left to tell.
+    // A closed channel has no reader left.
     this.#via.send({ kind: "notification", method: "notifications/cancelled", params }).catch(() => {});
   };
 }

@@ -107,7 +107,7 @@ describe("references", () => {
     expect(await isOk(toSchema(schema), 1)).toBe(false);
   });
 
-  test("behind a keyword nobody knows are found out at the first check", async () => {
+  test("under an unknown keyword are found at the first check", async () => {
     const schema = toSchema({ $ref: "#/components/a", components: { a: { $ref: "http://example.com/" } } });
     await expect((async () => schema.check(1))()).rejects.toMatchObject({ code: "schema.ref" });
   });
@@ -177,7 +177,7 @@ describe("limits", () => {
     ["^a?a?$", false],
     ["^(?=a)$", false],
     ["^(a)\\1$", false],
-  ])("of time: whether %s takes one look at each character is %s", (pattern, isLinear) => {
+  ])("of time: whether %s reads each character once is %s", (pattern, isLinear) => {
     expect(surveySchema({ pattern }, defaultSchemaLimits).isLinear).toBe(isLinear);
   });
 

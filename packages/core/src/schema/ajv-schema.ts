@@ -44,7 +44,7 @@ export function inspectJsonSchema(json: JsonSchema, limits: SchemaLimits): Inspe
 export function fromJsonSchema(json: JsonSchema, limits: SchemaLimits): Schema {
   const { dialect, maxCheckMs } = inspectJsonSchema(json, limits);
   let compiled: ((value: unknown) => Checked) | undefined;
-  /** The same, from when on no check has to wait for the engine. */
+  /** The same, set once no check has to wait for the engine. */
   let check: typeof compiled;
 
   const compileWith = (engine: Engine): ((value: unknown) => Checked) => {
@@ -123,7 +123,7 @@ function compile(document: JsonSchema, engine: Engine, allErrors: boolean): Vali
   }
 }
 
-/** Runs a check, or the making of one, for at most this long. Throws a {@link SchemaError} `schema.exhausted`. */
+/** Runs a check, or compiles one, for at most this long. Throws a {@link SchemaError} `schema.exhausted`. */
 export function guard<T>(limitMs: number, run: () => T): T {
   try {
     return withinTime(limitMs, run);
@@ -178,7 +178,7 @@ function isSmall(value: unknown): boolean {
   return true;
 }
 
-/** Says in our words which fault ajv found: the place, the expected value and the value that came. */
+/** Describes in our words which fault ajv found: the place, the expected value and the value that came. */
 function toIssues(errors: readonly ErrorObject[], value: unknown): readonly Issue[] {
   const issues = new Map<string, Issue>();
   for (const error of errors) {
@@ -206,11 +206,11 @@ function toMessage(error: ErrorObject, root: unknown): string {
     case "propertyNames":
       return `must not have property ${quote(params["propertyName"])}: the name is invalid`;
     case "enum":
-      return `must be one of ${listOf(params["allowedValues"])}${got(error, root)}`;
+      return `must be one of ${listOf(params["allowedValues"])}${describeActual(error, root)}`;
     case "const":
-      return `must be ${quote(params["allowedValue"])}${got(error, root)}`;
+      return `must be ${quote(params["allowedValue"])}${describeActual(error, root)}`;
     default:
-      return `${text}${got(error, root)}`;
+      return `${text}${describeActual(error, root)}`;
   }
 }
 
@@ -222,7 +222,7 @@ function quote(value: unknown): string {
   return clip(JSON.stringify(value) ?? "undefined", 60);
 }
 
-function got(error: ErrorObject, root: unknown): string {
+function describeActual(error: ErrorObject, root: unknown): string {
   let value = root;
   for (const token of error.instancePath.split("/").slice(1)) {
     const key = token.replaceAll("~1", "/").replaceAll("~0", "~");
@@ -232,7 +232,7 @@ function got(error: ErrorObject, root: unknown): string {
   return ` (got ${describeValue(value)})`;
 }
 
-/** What checks schemas of one dialect. */
+/** Checks schemas of one dialect. */
 interface Engine {
   /** Why a document is not a schema of this dialect, or undefined when it is one. */
   findFault(schema: JsonSchema): string | undefined;
@@ -247,7 +247,7 @@ interface Engine {
 const loading = new Map<Dialect, Promise<Engine>>();
 const loaded = new Map<Dialect, Engine>();
 
-/** The engine of a dialect if it is loaded, and every check that waited for it has gone on. */
+/** The engine of a dialect if it is loaded, and every check that waited for it has continued. */
 function loadedEngine(dialect: Dialect): Engine | undefined {
   return loaded.get(dialect);
 }
@@ -256,10 +256,10 @@ function loadedEngine(dialect: Dialect): Engine | undefined {
  * Loads the engine of a dialect, once. ajv takes 40 ms to load and another 40 to compile its own meta-schema, which a
  * program that checks no JSON Schema should not pay for at startup.
  *
- * Checks that wait for the engine go on in the order they came. `loadedEngine` gives the engine only in a later turn of
- * the event loop, because a check that need not wait would overtake those that still do, and its tool would begin before
- * theirs. (In Node 22 and later an import settles without a turn of the event loop, so calls of one chunk of input are on
- * both sides of it.)
+ * Checks that wait for the engine continue in the order they came. `loadedEngine` returns the engine only in
+ * a later turn of the event loop, because a check that need not wait would overtake those that still do, and
+ * its tool would begin before theirs. (In Node 22 and later an import settles without a turn of the event
+ * loop, so calls of one chunk of input are on both sides of it.)
  */
 function loadEngine(dialect: Dialect): Promise<Engine> {
   let engine = loading.get(dialect);

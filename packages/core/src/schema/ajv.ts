@@ -1,5 +1,5 @@
-// ajv in one piece, loaded with the first JSON Schema. Were its parts imported one by one, the code that all of them need to be modules
-// would be in a file that every program loads.
+// All of ajv in one module, loaded with the first JSON Schema. If its parts were imported one by one, the
+// interop code for CommonJS that they share would be in a file that every program loads.
 
 import { Ajv, type Options } from "ajv";
 import formats from "ajv-formats";
@@ -14,5 +14,5 @@ export const ajvOf: { readonly [Key in Dialect]: new (options: Options) => Ajv }
   "draft-07": Ajv,
 };
 
-/** Has it know the formats of the specification. */
+/** Adds the formats of the specification to an instance. */
 export const addFormats = (ajv: Ajv): unknown => formats.default(ajv);

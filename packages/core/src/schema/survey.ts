@@ -14,7 +14,7 @@ export interface Subschema {
 interface Survey {
   /** Every subschema that names itself or refers to another; the root is always the first. */
   readonly subschemas: readonly Subschema[];
-  /** Whether the time to check a value grows no faster than the value, as far as a glance can tell. */
+  /** Whether the time to check a value grows no faster than the value, as far as a quick check can tell. */
   readonly isLinear: boolean;
 }
 
@@ -24,7 +24,10 @@ const costlyKeywords = ["patternProperties", "uniqueItems", "$ref", "$dynamicRef
 const maxLinearNodes = 200;
 
 const part = String.raw`(?:\[(?:[^\]\\]|\\.)+\]|\\[dDwWsS./-]|[\w .:/@#=,;-])`;
-/** A pattern that is tied to the start and repeats its last part at most, such as `^\d{4}$` or `^[a-z]+$`: it takes one look at each character. */
+/**
+ * A pattern that is anchored at the start and repeats at most its last part, such as `^\d{4}$` or `^[a-z]+$`:
+ * it reads each character once.
+ */
 const linearPattern: RegExp = new RegExp(
   String.raw`^\^(?:${part}(?:\{\d+\})?)*(?:${part}(?:[*+?]|\{\d+,\d*\}))?\$?$`,
 );
@@ -198,8 +201,8 @@ function visit(value: unknown, position: Position, keys: readonly PropertyKey[])
 }
 
 function findFault({ type, properties, required, pattern, enum: choices }: JsonSchema): string | undefined {
-  const given: readonly unknown[] = Array.isArray(type) ? type : type === undefined ? [] : [type];
-  const wrong = given.find((each) => !types.includes(each as string));
+  const allTypes: readonly unknown[] = Array.isArray(type) ? type : type === undefined ? [] : [type];
+  const wrong = allTypes.find((name) => !types.includes(name as string));
   if (wrong !== undefined) {
     const name = JSON.stringify(wrong);
     return `has the type ${name}; ${suggest(name, types, `the types are ${types.join(", ")}`)}`;
@@ -216,7 +219,7 @@ function findFault({ type, properties, required, pattern, enum: choices }: JsonS
   return typeof pattern === "string" ? findPatternFault(pattern) : undefined;
 }
 
-/** A pattern is read as Unicode, and else in the older syntax. */
+/** A pattern is tried as Unicode first, then in the older syntax. */
 function findPatternFault(pattern: string): string | undefined {
   if (isPattern(pattern, "u") || isPattern(pattern, "")) return undefined;
   return `has the pattern ${JSON.stringify(pattern)}, which is not a regular expression`;

@@ -24,7 +24,7 @@ export function withinTime<T>(limitMs: number, run: () => T): T {
   }
 }
 
-/** Undefined for an error that says nothing of time or stack. */
+/** Undefined for an error that is not about time or stack. */
 export function toExhausted(cause: unknown, limitMs: number): ExhaustedError | undefined {
   if (cause instanceof ExhaustedError) return cause;
   if (isTimeout(cause)) return new ExhaustedError(`took longer than ${limitMs} ms`, { cause });
@@ -41,7 +41,7 @@ function runTimed<T>(limitMs: number, run: () => T): T {
   const outcome: { value?: T } = {};
   try {
     for (let patience = 1; ; patience *= 2) {
-      // Set for each attempt: code that is run may run other code within a time, and that clears it.
+      // Set for each attempt, because a nested `withinTime` clears it.
       context["run"] = () => {
         outcome.value = run();
       };
@@ -51,7 +51,7 @@ function runTimed<T>(limitMs: number, run: () => T): T {
         script.runInContext(context, { timeout });
         return outcome.value as T;
       } catch (error) {
-        // The watchdog goes by the wall clock. On a busy machine the time was that of other programs.
+        // The watchdog uses the wall clock: on a busy machine, other programs may have used the time.
         const wasBusy = cpuMsSince(begun) >= Math.min(limitMs, timeout / 2);
         if (!isTimeout(error) || wasBusy || patience >= maxPatience) throw error;
       }
@@ -66,7 +66,7 @@ function createBox(): NonNullable<typeof box> {
   return { script: new Script("run()"), context: createContext({}) };
 }
 
-/** How many times the limit code may take by the wall clock that does not get the processor. */
+/** How many times the limit code may take by the wall clock when it does not get the processor. */
 const maxPatience = 16;
 
 function isTimeout(error: unknown): boolean {

@@ -1,4 +1,4 @@
-/** What a schema may cost. Schemas come from other people's servers too, and compiling one writes code. */
+/** What a schema may cost. Schemas come from foreign servers too, and compiling one generates code. */
 export interface SchemaLimits {
   /** Length of the document as JSON, in bytes. */
   readonly maxBytes: number;
@@ -47,7 +47,7 @@ export interface Schema {
 export interface Issue {
   /** Where in the value, as a JSON pointer; `""` is the root. */
   readonly path: string;
-  /** The expected value, and the value that came. */
+  /** The expected value, and the actual one. */
   readonly message: string;
 }
 

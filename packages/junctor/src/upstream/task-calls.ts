@@ -22,7 +22,7 @@ import {
   type CallEvent,
   createOperation,
   failure,
-  nothing,
+  noopAsync,
   type Operation,
   type Outcome,
   type Provider,
@@ -243,10 +243,10 @@ function toOwnContext(context: CallContext, run: TaskRun): CallContext {
     wantsProgress: false,
     logLevel: undefined,
     visited: undefined,
-    release: nothing,
+    release: noopAsync,
     emit: (event: CallEvent) => {
       if (event.kind === "progress" && event.message !== undefined) run.status(event.message);
-      return nothing();
+      return noopAsync();
     },
     ask: async (ask: Question) => {
       if (lacking(ask, context.capabilities) !== undefined) throw notOffered(ask, context.capabilities);

@@ -14,7 +14,7 @@ import {
   type AnswerReader,
   type Answers,
   type CallContext,
-  nothing,
+  noopAsync,
   type Operation,
   type Outcome,
   type Provider,
@@ -163,10 +163,10 @@ function toOwnContext(context: CallContext, run: TaskRun): CallContext {
     logLevel: undefined,
     ask: undefined,
     visited: undefined,
-    release: nothing,
+    release: noopAsync,
     emit: (event: Parameters<CallContext["emit"]>[0]) => {
       if (event.kind === "progress" && event.message !== undefined) run.status(event.message);
-      return nothing();
+      return noopAsync();
     },
   });
 }

@@ -18,7 +18,13 @@ import {
   type LogLevel,
   logLevels,
 } from "@junctor/core/mcp";
-import { type CallContext, type CallEvent, nothing, type Provider, toContext } from "@junctor/core/provider";
+import {
+  type CallContext,
+  type CallEvent,
+  noopAsync,
+  type Provider,
+  toContext,
+} from "@junctor/core/provider";
 import type { Request } from "@junctor/core/rpc";
 import { createAsk, createVisited } from "./interaction.ts";
 
@@ -57,7 +63,7 @@ export function createContext(
     visited: era.kind === "modern" ? undefined : createVisited(wire),
     emit: createEmit(wire, meta, mintsTokens),
     observation: wire.observation,
-    release: wire.release === undefined ? nothing : async () => wire.release?.(),
+    release: wire.release === undefined ? noopAsync : async () => wire.release?.(),
   });
 }
 
