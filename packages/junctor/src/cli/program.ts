@@ -23,7 +23,10 @@ import { readVersion } from "./version.ts";
 
 type Loads = { readonly [Name in CommandName | InnerCommandName]: () => Promise<Run<Name>> };
 
-/** What each command does. Loaded when it is wanted: `junctor serve --stdio` starts in half the time without the client, and is started often. */
+/**
+ * The functions of the commands. Each is loaded when it is wanted: `junctor serve --stdio` starts in half the time without the client, and
+ * is started often.
+ */
 const loads: Loads = {
   serve: async () => (await import("./serve/serve.ts")).serve,
   attach: async () => (await import("./running/attach.ts")).attach,
@@ -83,9 +86,9 @@ async function main(args: readonly string[]): Promise<number> {
   if (word.startsWith("-")) throw new UsageError(misplacedFlag(word, rest));
   if (!Object.hasOwn(loads, word)) throw new UsageError(unknownCommand(word));
   const run = await loads[word as keyof Loads]();
-  const seen = hideEnvironment();
-  if (seen !== undefined && word === "serve")
-    await note(`junctor: warning: servers can read the variables of this process: ${seen}\n`);
+  const problem = hideEnvironment();
+  if (problem !== undefined && word === "serve")
+    await note(`junctor: warning: servers can read the variables of this process: ${problem}\n`);
   return runCommand(word, run, rest);
 }
 
@@ -101,7 +104,7 @@ async function describeOperand(word: string, rest: readonly string[]): Promise<s
   try {
     return await (await import("./call/call.ts")).describeCall(parsed);
   } catch (error) {
-    // People who ask for help get some, also where a server cannot be asked.
+    // Help is shown also where the server cannot be asked.
     await note((await toComplaint(error)).text);
     return undefined;
   }

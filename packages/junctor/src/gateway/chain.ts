@@ -38,11 +38,11 @@ export interface MiddlewareChain extends AsyncDisposable {
   /** The user's middlewares by the paths of their modules. */
   readonly own: ReadonlyMap<string, Middleware>;
   readonly auditFile: SharedAuditFile | undefined;
-  /** Called when the chain takes over from the earlier one: what they have in common follows this one's settings from now on. */
+  /** Called when the chain replaces the earlier one: what both share follows this one's settings from now on. */
   takeOver(): void;
   /** Records a token that was refused, where there is an audit. */
   recordRefusal(refused: RefusedToken): void;
-  /** What servers say outside of calls and lists, redacted; undefined if it cannot be searched in time. */
+  /** Redacts text that servers send outside of calls and lists; undefined if it cannot be searched in time. */
   readonly redactText: (text: string | undefined) => string | undefined;
 }
 
@@ -159,7 +159,7 @@ function toAuditFileOptions(
   { file, maxBytes, keep, keepDays }: NonNullable<GatewayConfig["audit"]>,
   { keys, issuers }: GatewayConfig,
 ): AuditFileOptions {
-  // Where callers have no names there is one caller, who may have the whole space.
+  // Callers without names count as one, which may have the whole space.
   const days = keepDays ?? (keys.length === 0 && issuers.length === 0 ? 0 : undefined);
   return { path: file, ...defined({ maxBytes, keep, keepDays: days }) };
 }
@@ -172,7 +172,7 @@ async function openAudit(
   return earlier?.path === options.path ? earlier.retain() : openSharedAuditFile(options);
 }
 
-/** Records name the server of a tool, or that a name speaks of; of any other name, the gateway. */
+/** A record names the server that has the tool or that the name points to, else the gateway. */
 function createAudited(
   { sink, ready }: SharedAuditFile,
   { audit, servers, disabled }: GatewayConfig,
@@ -277,7 +277,7 @@ export async function loadMiddleware(path: string, file: string): Promise<Middle
   return made;
 }
 
-/** Logs each call when it has ended, at `debug`. Not to be put around calls where that level is not written: it costs a little. */
+/** Logs each call when it has ended, at `debug`. It costs a little, so leave it out where that level is not written. */
 export function logCalls({
   log,
   clock,
@@ -290,7 +290,7 @@ export function logCalls({
   const startedAt = new WeakMap<Operation, number>();
   return {
     beforeCall: (call) => {
-      // An object of this call's own, by which it is known again when it ends.
+      // `afterCall` gets this copy, which identifies the call.
       const own = { ...call };
       startedAt.set(own, clock.now());
       return own;

@@ -33,16 +33,16 @@ export interface ServerFacts {
 
 /** The gateway for the person who runs it. */
 export interface GatewayControls {
-  /** How every server is. */
+  /** The status of every server. */
   status(): readonly ServerStatus[];
   servers(): readonly ServerFacts[];
-  /** One of them; undefined when there is no such server. */
+  /** A server by its name; undefined when there is no such server. */
   server(name: string): ServerFacts | undefined;
   /** Whether arguments and results of a server are kept in memory. Asked for each call. */
   isRecorded(server: string): boolean;
   /** Restarts a server; resolves when it is up or has failed once, with false if there is no such server. */
   restart(server: string): Promise<boolean>;
-  /** The same for ending a server, which stays ended until it is restarted. */
+  /** Ends a server until it is restarted; false if there is no such server. */
   stop(server: string): Promise<boolean>;
   /** What a caller may see and use; everything without one. */
   view(caller: string | undefined): View;
@@ -175,7 +175,7 @@ function toFacts({ config, health, words }: GatewayServer, { upstreams, perCalle
     config,
     health,
     inFlight: upstream?.inFlight ?? 0,
-    // Looks at the processes of the server, which only those who ask for it should pay for.
+    // A getter, because it looks at the processes of the server.
     get progress() {
       return words?.progress ?? 0;
     },
@@ -183,7 +183,7 @@ function toFacts({ config, health, words }: GatewayServer, { upstreams, perCalle
   };
 }
 
-/** A sender that was authenticated; undefined, which refuses it, when a person revoked it. */
+/** An authenticated sender; undefined, which refuses it, if it was revoked. */
 export function withoutBarred(
   known: Awaitable<Authenticated>,
   { isRevoked, admitted }: Pick<GatewayControls, "isRevoked" | "admitted">,

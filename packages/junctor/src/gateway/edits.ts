@@ -147,7 +147,7 @@ function entrancesOf({ profiles, servers }: GatewayConfig): readonly Entrance[] 
   ];
 }
 
-/** What was secret stays so: it may still turn up in what an old server says. */
+/** Earlier secrets stay secret: an old server may still repeat them. */
 function keepSecrets(config: GatewayConfig, earlier: GatewayConfig | undefined): GatewayConfig {
   if (earlier === undefined) return config;
   return {

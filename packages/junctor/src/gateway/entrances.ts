@@ -21,7 +21,7 @@ interface OpenEntrance {
 export class Entrances implements Mounts {
   readonly #runtime: Runtime;
   readonly #current: () => Generation;
-  /** Those that were asked for: of most servers nobody asks. */
+  /** The entrances that were asked for: most servers are never used alone. */
   readonly #open = new Map<string | undefined, OpenEntrance>();
   readonly #onGone = new Set<(name: string) => void>();
   readonly #onRevoked = new Set<(caller: string | undefined) => void>();
@@ -61,7 +61,7 @@ export class Entrances implements Mounts {
     return listen(this.#onGone, listener);
   }
 
-  /** Goes over to the generation that has just become the current one. What it no longer has ends. */
+  /** Switches to the generation that has just become the current one. Entrances that it no longer has end. */
   follow(): void {
     const { entrances } = this.#current();
     for (const [name, { server, latest }] of this.#open) {
@@ -71,13 +71,13 @@ export class Entrances implements Mounts {
       }
       this.#open.delete(name);
       server.drain();
-      if (name !== undefined) for (const tell of this.#onGone) tell(name);
+      if (name !== undefined) for (const listener of this.#onGone) listener(name);
     }
   }
 
   /** Ends all that transports have open for a caller. */
   revoke(caller: string | undefined): void {
-    for (const tell of this.#onRevoked) tell(caller);
+    for (const listener of this.#onRevoked) listener(caller);
   }
 
   #openAt(name: string | undefined): OpenEntrance {
@@ -136,7 +136,7 @@ const goneProvider: Provider = {
 };
 
 /**
- * How long what callers carry is good: much longer than a call is parked. A caller that comes back too late must hear that
+ * How long the state that callers carry is valid: much longer than a call is parked. A caller that comes back too late must learn that
  * its call had begun, which only a state that still opens can say.
  */
 const stateTtlMs = 24 * 60 * 60_000;
@@ -175,13 +175,13 @@ function listen<T>(listeners: Set<(value: T) => void>, listener: (value: T) => v
 /** Whichever provider is the current one. */
 interface Latest {
   readonly provider: Provider;
-  /** Called when another provider has become the current one: watches, and who listens to changes, go over to it. */
+  /** Called when another provider has become the current one: watches and listeners move to it. */
   follow(): void;
 }
 
 /**
- * The provider that `current` gives at the moment. A call ends where it began. A watch goes on over a swap; where the new provider
- * refuses it, its caller hears no more, until a later provider lets it watch again.
+ * The provider that `current` gives at the moment. A call ends where it began. A watch survives a swap; where the new provider refuses it,
+ * its caller gets no notices until a later provider accepts it.
  */
 export function createLatest(current: () => Provider): Latest {
   const followers = new Set<() => void>();
@@ -196,7 +196,7 @@ export function createLatest(current: () => Provider): Latest {
           listener,
         );
         const { cancellation = fromSignal(context.signal) } = context;
-        const follow = (): void => watch.goOver();
+        const follow = (): void => watch.moveOn();
         const stop = (): void => {
           followers.delete(follow);
           cancellation.offAbort(stop);
@@ -235,18 +235,21 @@ export function createLatest(current: () => Provider): Latest {
 
 type Listener = (notice: Notice) => void;
 
-/** Most notices that are held while a watch goes over. */
+/** Most notices that are held while a watch moves. */
 const maxHeld = 256;
 
-/** One watch, at one provider after the other. It begins at the next before it ends at the last: one that callers share never ends. */
+/**
+ * One watch that moves from provider to provider. It begins at the new one before it ends at the old one, so a watch that callers share
+ * never ends.
+ */
 class LatestWatch {
   readonly #watch: (listener: Listener) => Awaitable<() => void>;
   readonly #listener: Listener;
   #stopAtLast = (): void => {};
   #isOver = false;
-  /** Grows with each beginning: an earlier one that takes longer is of no use any more. */
+  /** Counts the attempts to begin: an earlier one that takes longer is dropped. */
   #turn = 0;
-  /** What was said since a swap. It is told when the new provider has let the caller watch. */
+  /** Notices since a swap, delivered when the new provider has accepted the watch. */
   #held: Notice[] | undefined;
 
   constructor(watch: (listener: Listener) => Awaitable<() => void>, listener: Listener) {
@@ -264,13 +267,13 @@ class LatestWatch {
       if (this.#isOver || turn !== this.#turn) return stop();
       this.#stopAtLast();
       this.#stopAtLast = stop;
-      const told = this.#held ?? [];
+      const held = this.#held ?? [];
       this.#held = undefined;
-      for (const notice of told) this.#listener(notice);
+      for (const notice of held) this.#listener(notice);
     });
   }
 
-  goOver(): void {
+  moveOn(): void {
     this.#held = [];
     const turn = this.#turn + 1;
     void recover(

@@ -13,7 +13,7 @@ function createNotes() {
   return { resources, registry: createRegistry({ resources }) };
 }
 
-test("a change of a gateway inside a gateway is heard by the callers of the outer one", async () => {
+test("a change of a gateway inside a gateway reaches the callers of the outer one", async () => {
   const { resources, registry } = createNotes();
   await using inner = await createGateway({ mcpServers: {} }, { local: { notes: registry } });
   await using outer = await createGateway({ mcpServers: {} }, { local: { inner: inner.provider } });

@@ -20,7 +20,7 @@ interface FleetOptions extends UpstreamFactoryOptions {
   readonly catalog: Catalog;
   /** Providers of this process, by name. */
   readonly local: { readonly [name: string]: Provider };
-  /** Called for each change that callers must hear of. */
+  /** Called for each change that callers must be notified of. */
   readonly onChange: (change: Change) => void;
   /** Called when a server was listed, also if its lists are the same as before. */
   readonly onListed: () => void;
@@ -32,7 +32,7 @@ interface FleetOptions extends UpstreamFactoryOptions {
   readonly links?: Links | undefined;
 }
 
-/** Takes the news of a server; `health` is that of the connection for everyone, if that changed. */
+/** Called for each change of a server; `health` is that of the connection for everyone, if that changed. */
 export type OnServer = (server: string, health?: Health) => void;
 
 /** How long calls of a server that was removed or changed may go on. */
@@ -43,13 +43,13 @@ export class Fleet implements AsyncDisposable {
   readonly #options: FleetOptions;
   readonly #upstreams = new Map<string, Upstream>();
   readonly #local: LocalServers;
-  /** Those at which each caller has an account of its own. */
+  /** The servers at which each caller has an account of its own. */
   readonly perCaller: PerCallerServers;
   /** All of them, in the order of the config. */
   #servers: readonly GatewayServer[] = [];
   #named: ReadonlyMap<string, GatewayServer> = new Map();
   #variety: ListVariety = { owners: "none", hasVariants: false, opened: [] };
-  /** Those of an earlier config whose calls may finish. */
+  /** Servers of an earlier config whose calls may finish. */
   readonly #retiring = new Map<Upstream, Promise<void>>();
   readonly factory: UpstreamFactory;
   readonly #report: ReturnType<typeof createReport>;
@@ -57,7 +57,7 @@ export class Fleet implements AsyncDisposable {
   constructor(options: FleetOptions) {
     this.#options = options;
     const { local, catalog, log, onChange } = options;
-    const providers = Object.fromEntries(Object.entries(local).map(([name, provider]) => [name, provider]));
+    const providers = { ...local };
     this.#local = new LocalServers({ providers, catalog, log, onChange });
     this.factory = new UpstreamFactory(options);
     this.perCaller = new PerCallerServers({ ...options, links: options.links, factory: this.factory });
@@ -69,12 +69,12 @@ export class Fleet implements AsyncDisposable {
     return this.#servers;
   }
 
-  /** What of a caller the lists of these servers depend on. */
+  /** The facts about a caller that the lists of these servers depend on. */
   get variety(): ListVariety {
     return this.#variety;
   }
 
-  /** One of them by its name. */
+  /** A server by its name. */
   serverNamed(name: string): GatewayServer | undefined {
     return this.#named.get(name);
   }
@@ -85,10 +85,9 @@ export class Fleet implements AsyncDisposable {
   }
 
   /**
-   * Replaces the servers: those that are new or changed are started, those that are gone may finish their
-   * calls, the others are not touched. Lists wait up to `firstListMs` for those that were started and of which nothing is
-   * known. Resolves when each of them is listed or has failed, at the latest after that time. `renewed` is the name of one that
-   * is restarted though its config is the same.
+   * Replaces the servers: new and changed ones are started, removed ones may finish their calls, the others are not touched. Lists wait up
+   * to `firstListMs` for started servers of which nothing is known. Resolves when each of them is listed or has failed, at the latest after
+   * that time. `renewed` names a server that is restarted though its config is the same.
    */
   async setServers(
     configured: readonly ServerConfig[],
@@ -98,11 +97,11 @@ export class Fleet implements AsyncDisposable {
   ): Promise<void> {
     const { catalog, clock, memory, pins, shared } = this.#options;
     const servers = [...this.#local.missingIn(configured), ...configured];
-    const isOne = (server: ServerConfig): boolean => !this.#local.has(server.name);
-    const remote = servers.filter((server) => isOne(server) && !this.perCaller.has(server));
+    const isNotLocal = (server: ServerConfig): boolean => !this.#local.has(server.name);
+    const remote = servers.filter((server) => isNotLocal(server) && !this.perCaller.has(server));
     const runsTheSame = (one: ServerConfig | undefined, other: ServerConfig): boolean =>
       other.name !== renewed && one !== undefined && toProcessKey(one) === toProcessKey(other);
-    this.perCaller.update(servers.filter(isOne), naming, runsTheSame);
+    this.perCaller.update(servers.filter(isNotLocal), naming, runsTheSame);
     const before = new Map(this.#upstreams);
     const goesOn = (server: ServerConfig): boolean => runsTheSame(before.get(server.name)?.config, server);
     const added = remote
@@ -145,10 +144,10 @@ export class Fleet implements AsyncDisposable {
     }
     const eager = added.filter(({ config }) => config.start === "eager" || config.name === renewed);
     const isAwaited = (upstream: Upstream): boolean => upstream.isAwaited || upstream.name === renewed;
-    // Nobody waits for one that was waited for without success before. It comes first, so that its tools are missing no longer than need be.
+    // A server that was waited for without success before is not waited for again. It starts first, so that its tools come soon.
     const unawaited = eager.filter((upstream) => !isAwaited(upstream));
     const awaited = eager.filter(isAwaited);
-    // With every list remembered, the first list waits for no server. Those that start should not slow it down either.
+    // With every list remembered, the first list waits for no server. Servers that start should not slow it down either.
     if (before.size === 0 && eager.every(({ isListed }) => isListed)) this.factory.slots.startGently();
     for (const upstream of unawaited) void upstream.start();
     await waitFor(Promise.all(awaited.map((upstream) => upstream.start())), { ms: firstListMs(), clock });
@@ -179,7 +178,7 @@ export class Fleet implements AsyncDisposable {
   #create(config: ServerConfig, firstListMs: () => number): Upstream {
     const { shared } = this.#options;
     const predecessor = this.#upstreams.get(config.name);
-    // One that was replaced has no news.
+    // Events of a server that was replaced are dropped.
     const listen = (upstream: Upstream, event: UpstreamEvent): void => {
       if (this.#upstreams.get(config.name) === upstream) this.#report(upstream, event);
     };
@@ -225,7 +224,7 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
   return (upstream: Upstream, { pooled, ...change }: UpstreamEvent): void => {
     const { name } = upstream;
     const isForAll = pooled === upstream.pool.everyone;
-    // Lists tell of the health of the connection for everyone. That of other connections changes with each session that comes and goes.
+    // Lists mention only the health of the connection for everyone: that of others changes with each session that comes and goes.
     if (change.kind === "listed" || isForAll) catalog.outdated();
     pins()?.logUnapproved(name, pooled.lists.listed, isForAll ? instructionsOf(upstream) : undefined);
     onServer?.(name, change.kind === "health" && isForAll ? change.health : undefined);

@@ -42,7 +42,7 @@ export interface Gateway extends AsyncDisposable {
   readonly pages: Pages | undefined;
   /** Settles when every server that starts with the gateway is listed or has failed once, at the latest after `firstListMs`. */
   readonly ready: Promise<void>;
-  /** How every server is. */
+  /** The status of every server. */
   status(): readonly ServerStatus[];
   /**
    * How long a server takes to answer a request that gives it no work; undefined when it cannot be asked now, or does not
@@ -56,7 +56,7 @@ export interface Gateway extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** A gateway whose config was parsed before; it can be given such another. */
+/** A gateway that takes parsed configs. */
 export interface RunningGateway extends Gateway {
   /** Like `authenticate`, but always there: it follows the config, and lets every caller in while callers need no proof. */
   readonly admit: Authenticate;
@@ -151,7 +151,7 @@ export async function startGateway(
   };
 }
 
-/** Others have lists already, which must not wait long for a server that an edit of the config added. */
+/** Callers already have lists, which must not wait long for a server that an edit of the config added. */
 const addedListMs = 2000;
 
 function createAdmission(
@@ -160,7 +160,7 @@ function createAdmission(
 ): {
   /** Finds a caller by its key, token or certificate, as the config at the moment has them. */
   readonly authenticate: Authenticate;
-  /** Lets every caller in while callers need no proof, and none that was revoked. */
+  /** Lets every caller in while callers need no proof; else authenticates, and refuses revoked callers. */
   readonly admit: Authenticate;
 } {
   const now = (): Authenticate => current().policy.proof.authenticate;
@@ -211,7 +211,7 @@ function openServers(
   };
 }
 
-/** What a gateway tells of itself. */
+/** What a gateway reports of itself. */
 function createReports(
   { fleet, catalog, toPinnedJson }: Runtime,
   current: () => Generation,
@@ -247,7 +247,7 @@ async function closeAll(
 }
 
 /** Makes the servers of a gateway known to its other replicas. */
-export function joinReplicas(
+function joinReplicas(
   cluster: Cluster,
   { fleet, changes, info, log }: Runtime,
   current: () => Generation,
@@ -276,7 +276,7 @@ export function joinReplicas(
   });
 }
 
-/** A server with the changes that are its own: the composition of all servers reports those of all. */
+/** A provider that reports the changes of its own server alone: `changes` has those of all servers. */
 function toConnectionProvider(name: string, inner: Provider, changes: ChangeSource<Change>): Provider {
   return {
     list: (part, context) => inner.list(part, context),

@@ -6,7 +6,7 @@ import type { CallerPolicy } from "../policy/index.ts";
 import type { MiddlewareChain } from "./chain.ts";
 
 /**
- * All that a gateway takes from one config: a value, made whole before anything of it is used, and replaced as one by an edit. It has
+ * All that a gateway takes from one config: an immutable value, complete before it is used, and replaced as a whole by an edit. It has
  * no connection, session, timer or parked call; those are in the `Runtime`, which lives on.
  */
 export interface Generation {

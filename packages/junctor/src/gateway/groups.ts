@@ -16,7 +16,7 @@ interface Lists {
 }
 
 interface GroupsOptions {
-  /** In the order of the config. They win over groups of servers that have their names. */
+  /** In the order of the config. They take precedence over groups of servers with the same names. */
   readonly served: readonly ServedGroup[];
   /** What one caller may use: contents are the same while it and the lists are. */
   readonly viewFor: (context: CallContext) => View;

@@ -13,7 +13,7 @@ const noCall = (): never => {
   throw new Error("nothing is called here");
 };
 
-/** Counts who watches and listens, for all providers that are made of it. */
+/** Counts watches and listeners, for all providers that are made of it. */
 class Source {
   readonly watchers = new Set<(notice: Notice) => void>();
   readonly listeners = new Set<(change: Change) => void>();
@@ -40,9 +40,9 @@ class Source {
     });
   }
 
-  tell(): void {
+  notify(): void {
     const watchers = [...this.watchers];
-    for (const tell of watchers) tell(updated);
+    for (const watcher of watchers) watcher(updated);
   }
 }
 
@@ -71,7 +71,7 @@ test("a watch begins at the next provider before it ends at the last", async () 
   for (const admission of [undefined, Promise.resolve(), undefined]) {
     swap(source.provider(admission));
     await expect.poll(() => source.watchers.size).toBe(1);
-    source.tell();
+    source.notify();
   }
   expect(source.fewestWatchers).toBe(1);
   expect(heard).toEqual([updated, updated, updated]);
@@ -79,28 +79,28 @@ test("a watch begins at the next provider before it ends at the last", async () 
   expect(source.watchers.size).toBe(0);
 });
 
-test("what happens while a watch goes over is told once the next provider admits it", async () => {
+test("notices that come while a watch moves are delivered once the next provider accepts it", async () => {
   const source = new Source();
   const { watch, swap, heard } = start(source);
   await watch();
   const admission = createDeferred<void>();
   swap(source.provider(admission.promise));
-  source.tell();
+  source.notify();
   expect(heard).toEqual([]);
   admission.resolve();
   await expect.poll(() => heard).toEqual([updated]);
 });
 
-test("a caller that may no longer watch hears nothing more, until it may again", async () => {
+test("a caller that may no longer watch gets no notices, until it may again", async () => {
   const source = new Source();
   const { watch, swap, heard } = start(source);
   await watch();
   swap(source.provider(refused));
-  source.tell();
+  source.notify();
   await expect.poll(() => source.watchers.size).toBe(0);
   expect(heard).toEqual([]);
   swap(source.provider());
-  source.tell();
+  source.notify();
   expect(heard).toEqual([updated]);
 });
 
@@ -114,12 +114,12 @@ test("of several swaps at once the last one counts", async () => {
   swap(source.provider());
   slow.resolve();
   await expect.poll(() => source.watchers.size).toBe(1);
-  source.tell();
+  source.notify();
   expect(heard).toEqual([updated]);
   expect(source.fewestWatchers).toBe(1);
 });
 
-test("a watch that is stopped, or whose caller is gone, is no more after a swap", async () => {
+test("a watch that is stopped, or whose caller is gone, does not come back with a swap", async () => {
   const source = new Source();
   const { latest, watch, swap } = start(source);
   const slow = createDeferred<void>();
@@ -146,14 +146,14 @@ test("a watch that is refused at first is not begun by a swap", async () => {
   expect(source.watchers.size).toBe(0);
 });
 
-test("who listens to changes hears of those of the current provider alone", () => {
+test("a listener gets the changes of the current provider alone", () => {
   const [first, second] = [new Source(), new Source()];
   const { latest, swap } = start(first);
   const heard: Change[] = [];
   const stop = latest.provider.onChange?.((change) => heard.push(change));
   swap(second.provider());
   expect([first.listeners.size, second.listeners.size]).toEqual([0, 1]);
-  for (const tell of second.listeners) tell({ part: "tools" });
+  for (const listener of second.listeners) listener({ part: "tools" });
   expect(heard).toEqual([{ part: "tools" }]);
   stop?.();
   expect(second.listeners.size).toBe(0);

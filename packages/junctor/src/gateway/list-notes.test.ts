@@ -25,7 +25,7 @@ test("nothing is said when everything is there", () => {
   expect(note([createSource("a"), createSource("b", { tools: toTools("x") })])).toBeUndefined();
 });
 
-test("each that is not up is named, with why, and whether its last list is there", () => {
+test("each server that is not up is named, with the reason, and whether its last list is there", () => {
   const down = createSource("down", { tools: toTools("x") });
   const failure = { code: "lost", reason: "it ended", said: "s3cret" } as const;
   down.health = { kind: "down", since: 0, ...failure, nextTryAt: 10_000, isBroken: false };
@@ -45,7 +45,7 @@ test("each that is not up is named, with why, and whether its last list is there
   });
 });
 
-test("one that is up and cannot list everything is incomplete", () => {
+test("a server that is up and cannot list everything is incomplete", () => {
   const source = createSource("a");
   source.listed = toListed({
     problems: ["its tools cannot be listed: no", "its prompts cannot be listed: no"],
@@ -76,7 +76,7 @@ const fault = (name: string, isLeftOut: boolean, part: ListPart = "tools"): List
   reason: `${name} is odd`,
 });
 
-test("one that is up and lists what clients would refuse is up, and says what was left out and what was mended", () => {
+test("a server that lists what clients would refuse is up, and the note says what was left out and mended", () => {
   const servers = [
     createSource("a", { faults: [fault("x", true), fault("y", false)] }),
     createSource("b", { faults: [fault("z", true)] }),
@@ -103,7 +103,7 @@ test("however much is wrong, the note of it is short", () => {
   expect(servers.a.leftOut.at(-1)).toEqual({ name: "…", reason: "and 480 more" });
 });
 
-test("a caller is told of faults only where it might have used the thing", () => {
+test("a caller sees faults only of things that it might have used", () => {
   const faults = [
     ...["open", "secret", "hidden", "#3"].map((name) => fault(name, true)),
     fault("secret", true, "prompts"),
@@ -112,19 +112,19 @@ test("a caller is told of faults only where it might have used the thing", () =>
   ];
   const source = createSource("a", { faults }, { tools: { hidden: { hide: true } } });
   const policy = createGlobs(["a__*"], ["*secret*"]);
-  const told = (part: ListPart): readonly string[] => {
+  const namesIn = (part: ListPart): readonly string[] => {
     const servers = note([source], part, policy)?.["junctor/servers"] as
       | { readonly a: { readonly leftOut: readonly { readonly name: string }[] } }
       | undefined;
     return servers?.a.leftOut.map(({ name }) => name) ?? [];
   };
-  expect(told("tools")).toEqual(["open", "#3"]);
-  expect(told("prompts")).toEqual([]);
-  expect(told("resources")).toEqual([]);
-  expect(told("templates")).toEqual(["x:{open}"]);
+  expect(namesIn("tools")).toEqual(["open", "#3"]);
+  expect(namesIn("prompts")).toEqual([]);
+  expect(namesIn("resources")).toEqual([]);
+  expect(namesIn("templates")).toEqual(["x:{open}"]);
 });
 
-test("a caller is not told of servers it may use nothing of", () => {
+test("a caller sees no note about servers of which it may use nothing", () => {
   const source = createSource("a");
   source.health = { kind: "idle" };
   expect(note([source], "tools", createGlobs(["b__*"], []))).toBeUndefined();

@@ -12,31 +12,31 @@ import { type DescribeFailure, statusOf } from "../upstream/index.ts";
 const serversKey = "junctor/servers";
 
 /** A fault as it is shown to callers and people. */
-interface ToldFault {
+interface ShownFault {
   readonly name: string;
   readonly reason: string;
 }
 
 /** Things that were left out and things that were mended, apart; without an empty list. */
-interface ToldFaults {
-  readonly leftOut?: readonly ToldFault[];
-  readonly mended?: readonly ToldFault[];
+interface ShownFaults {
+  readonly leftOut?: readonly ShownFault[];
+  readonly mended?: readonly ShownFault[];
   /** How many things are held back because their definitions are not approved. Their names are left out: servers choose them. */
   readonly heldBack?: number;
 }
 
-/** Most faults of each kind that a list tells of one server. */
+/** Most faults of each kind that a list shows of one server. */
 const maxShown = 20;
 
-/** As many faults as belong in a list. Where there are more, the last one says how many. */
-export function tellFaults(faults: readonly ListFault[]): ToldFaults {
-  const tell = (isLeftOut: boolean): readonly ToldFault[] => {
+/** Faults as a list shows them. Where there are too many, the last entry says how many more. */
+export function toShownFaults(faults: readonly ListFault[]): ShownFaults {
+  const show = (isLeftOut: boolean): readonly ShownFault[] => {
     const all = faults.filter((fault) => fault.isLeftOut === isLeftOut);
     const shown = all.slice(0, maxShown).map(({ name, reason }) => ({ name, reason: clip(reason, 200) }));
     const more = all.length - shown.length;
     return more === 0 ? shown : [...shown, { name: "…", reason: `and ${more} more` }];
   };
-  const [leftOut, mended] = [tell(true), tell(false)];
+  const [leftOut, mended] = [show(true), show(false)];
   return {
     ...(leftOut.length === 0 ? {} : { leftOut }),
     ...(mended.length === 0 ? {} : { mended }),
@@ -50,7 +50,7 @@ interface NoteSources {
   readonly naming: Naming;
   readonly clock: Pick<Clock, "now" | "date">;
   readonly pins?: Pins | undefined;
-  /** How a failure is told; by its reason alone. */
+  /** How a failure is described; by its reason alone when left out. */
   readonly describeFailure?: DescribeFailure | undefined;
 }
 
@@ -61,7 +61,7 @@ export type ListNote = { readonly [serversKey]: { readonly [server: string]: obj
  * The note of a list about servers that are not up: how each is, whether its last list is part of this one, and whether the
  * server confirmed that list since it was started or the gateway only remembers it; and about servers of which something was
  * mended, left out or held back. A caller sees notes of the servers it may use. They do not say which variables a disabled server needs:
- * those are the affair of the person who runs the gateway.
+ * those concern only the person who runs the gateway.
  */
 export function noteList(part: ListPart, view: View, sources: NoteSources): ListNote {
   const { servers, disabled, naming, pins } = sources;
@@ -69,7 +69,7 @@ export function noteList(part: ListPart, view: View, sources: NoteSources): List
   const known = servers.filter(({ config }) => isKnown(config));
   const missing = known.flatMap((server) => {
     const heldBack = pins?.heldBack(server.config.name, part, server.listedFor()[part]) ?? 0;
-    const faults = tellFaults(faultsFor(server, part, view, naming));
+    const faults = toShownFaults(faultsFor(server, part, view, naming));
     return noteServer(server, sources, heldBack === 0 ? faults : { ...faults, heldBack });
   });
   const off = { status: "disabled", reason: "a variable it needs is not set", isListed: false };
@@ -77,7 +77,7 @@ export function noteList(part: ListPart, view: View, sources: NoteSources): List
   return all.length === 0 ? undefined : { [serversKey]: Object.fromEntries<object>(all) };
 }
 
-/** Whether a caller is to know of a server: it may use something of it, or anything that would be the server's. */
+/** Whether a caller may know of a server: it may use something of it, or anything that would be the server's. */
 export function isKnownIn(
   view: View,
   { name, prefix }: Pick<ServerConfig, "name" | "prefix">,
@@ -89,7 +89,7 @@ export function isKnownIn(
 function noteServer(
   server: GatewayServer,
   { clock, describeFailure = ({ reason }) => reason }: NoteSources,
-  faults: ToldFaults,
+  faults: ShownFaults,
 ): readonly (readonly [string, object])[] {
   const { config, health } = server;
   const listed = server.listedFor();

@@ -10,7 +10,7 @@ const fault = (name: string, isLeftOut: boolean): ListFault => ({
   reason: "odd",
 });
 
-test("what is left out is a warning, what is mended is not, and each is said once as long as it is so", () => {
+test("what is left out is a warning, what is mended is not, and each is logged once while it lasts", () => {
   const lines: string[] = [];
   const logFaults = createFaultLog({
     ...silentLog,

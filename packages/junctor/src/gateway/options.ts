@@ -20,8 +20,8 @@ export interface GatewayOptions {
   /** Seals what callers carry between rounds. Share its secret between replicas. */
   readonly seal?: Seal;
   /**
-   * What callers without a name may do where the config has keys: `trusted` is for stdio, where there are no keys. Errors of a
-   * gateway that trusts them have the last words of a server's process that failed.
+   * What callers without a name may do where the config has keys: `trusted` is for stdio, where there are no keys. A gateway that trusts
+   * them puts the last words of a server process that failed into its errors.
    */
   readonly unnamed?: Unnamed;
   /** Who the gateway says it is. */
@@ -46,7 +46,7 @@ export interface GatewayOptions {
   readonly observer?: Observer | undefined;
 }
 
-/** What only those who start a gateway from a parsed config can say. */
+/** Options of a gateway that is started from a parsed config. */
 export interface StartOptions extends GatewayOptions {
   /** Servers are started when this resolves, such as when a port is claimed; at once without it. */
   readonly startsWhen?: Promise<void>;

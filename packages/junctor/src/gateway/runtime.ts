@@ -38,7 +38,10 @@ import { Fleet } from "./fleet.ts";
 import type { Generation } from "./generation.ts";
 import type { StartOptions } from "./options.ts";
 
-/** What of a gateway lives on when an edit replaces its generation. It reads the current generation whenever it needs something of the config. */
+/**
+ * The parts of a gateway that live on when an edit replaces its generation. It reads the current generation whenever it needs something of
+ * the config.
+ */
 export class Runtime {
   /** The generation that is served at the moment; undefined until the first is made. */
   readonly current: () => Generation | undefined;
@@ -48,7 +51,7 @@ export class Runtime {
   readonly log: GatewayLog;
   /** Takes the secrets of the config out of JSON text. */
   readonly hide: HideSecrets;
-  /** How callers are told of a failure of a server. */
+  /** How the failure of a server is described to callers. */
   readonly describeFailure: DescribeFailure;
   readonly seal: Seal;
   readonly info: Implementation;
@@ -66,7 +69,7 @@ export class Runtime {
   /** Where callers connect accounts of their own; undefined where all callers are one person. */
   readonly links: Links | undefined;
   readonly results: { readonly kept: KeptResults; readonly elsewhere?: Omit<ResultsElsewhere, "serve"> };
-  /** Calls that came with an idempotency key; undefined where keys are not heeded. */
+  /** Calls that came with an idempotency key; undefined where keys are ignored. */
   readonly keptCalls: (KeptCalls & Disposable) | undefined;
   /** Calls that wait for a person, and the answers that were used. */
   readonly approvals: Approvals;
@@ -245,7 +248,7 @@ function recordApproval(sink: AuditSink | undefined, event: ApprovalEvent, clock
     bytesReceived: 0,
     durationMs: 0,
   } as const;
-  // The records of calls tell that none can be written.
+  // The records of calls report that records cannot be written.
   void Promise.resolve(sink?.(record)).catch(() => {});
 }
 

@@ -2,7 +2,7 @@ import { type Clock, Repeats } from "@junctor/core/async";
 import type { ListFault } from "@junctor/core/fit";
 import type { GatewayLog } from "../log/index.ts";
 import type { Health } from "../upstream/index.ts";
-import { tellFaults } from "./list-notes.ts";
+import { toShownFaults } from "./list-notes.ts";
 
 type Down = Extract<Health, { readonly kind: "down" }>;
 /** A server that was up for less than this has not recovered. */
@@ -14,19 +14,19 @@ interface Outage {
   failures: number;
   /** When it came up last, if it did. */
   upAt: number | undefined;
-  /** Whether the last line that is not a debug line said that it is up. */
-  isToldUp: boolean;
+  /** Whether the last line above debug level said that it is up. */
+  isLoggedUp: boolean;
   stopTimer: () => void;
 }
 
 /**
- * Logs how servers are, each change once: that a server is down and why, each further reason, and that it is up again. What
+ * Logs the health of servers, each change once: that a server is down and why, each further reason, and that it is up again. What
  * repeats during an outage is summed up at growing intervals on the level `info`, and is a debug line otherwise.
  */
 export function createHealthLog(log: GatewayLog, clock: Clock): (server: string, health: Health) => void {
   const outages = new Map<string, Outage>();
 
-  const heardDown = (server: string, health: Down): void => {
+  const noteDown = (server: string, health: Down): void => {
     let outage = outages.get(server);
     outage?.stopTimer();
     const hasRecovered = outage?.upAt !== undefined && health.since - outage.upAt >= stableMs;
@@ -35,40 +35,40 @@ export function createHealthLog(log: GatewayLog, clock: Clock): (server: string,
         repeats: new Repeats({ clock }),
         failures: 0,
         upAt: undefined,
-        isToldUp: true,
+        isLoggedUp: true,
         stopTimer: () => {},
       };
     outages.set(server, outage);
     outage.failures++;
     outage.upAt = undefined;
     const isNew = outage.repeats.isNew(health.reason);
-    const isTold = outage.repeats.note(health.reason) !== undefined || outage.isToldUp;
-    if (isTold) outage.isToldUp = false;
+    const isDue = outage.repeats.note(health.reason) !== undefined || outage.isLoggedUp;
+    if (isDue) outage.isLoggedUp = false;
     const facts = toFacts(server, health, outage.failures);
     const isFirst = outage.failures === 1;
     const text = isFirst ? `${server} is down` : `${server} is still down after ${outage.failures} tries`;
     if (isNew) log.warn(facts, text);
-    else if (isTold) log.info(facts, text);
+    else if (isDue) log.info(facts, text);
     else log.debug(facts, text);
   };
 
-  const heardUp = (server: string, health: Extract<Health, { readonly kind: "up" }>): void => {
+  const noteUp = (server: string, health: Extract<Health, { readonly kind: "up" }>): void => {
     const { mode } = health.agreement;
     const facts = { server, revision: mode.revision, connectMs: health.connectMs };
     const outage = outages.get(server);
-    const tell = (): void => {
-      if (outage !== undefined) outage.isToldUp = true;
+    const logUp = (): void => {
+      if (outage !== undefined) outage.isLoggedUp = true;
       log.info(facts, `${server} is up`);
     };
-    if (outage === undefined) return tell();
+    if (outage === undefined) return logUp();
     outage.upAt = health.since;
-    if (outage.repeats.note("") !== undefined) return tell();
+    if (outage.repeats.note("") !== undefined) return logUp();
     log.debug(facts, `${server} is up`);
-    // It came up before and did not last. If it does now, the last word must not be that it is down.
-    outage.stopTimer = clock.timer(stableMs, tell);
+    // It came up before and did not last. If it lasts now, the log must not end with the line that it is down.
+    outage.stopTimer = clock.timer(stableMs, logUp);
   };
 
-  /** It is not tried again by itself, or by another process: the next state is a new one. */
+  /** It is not restarted automatically, or not by this process: the outage is over. */
   const forget = (server: string): void => {
     outages.get(server)?.stopTimer();
     outages.delete(server);
@@ -77,9 +77,9 @@ export function createHealthLog(log: GatewayLog, clock: Clock): (server: string,
   return (server, health) => {
     switch (health.kind) {
       case "up":
-        return heardUp(server, health);
+        return noteUp(server, health);
       case "down":
-        return heardDown(server, health);
+        return noteDown(server, health);
       case "waiting":
       case "starting":
         if (health.after === undefined) forget(server);
@@ -99,12 +99,12 @@ function toFacts(server: string, health: Down, tries: number): object {
   return { server, code, reason, ...(said === "" ? {} : { stderr: said }), inMs, isBroken, tries };
 }
 
-/** Says once of each server that callers wait for it. */
+/** Logs once for each server that callers wait for it. */
 export function createWaitingLog(log: GatewayLog): (servers: readonly string[]) => void {
-  const said = new Set<string>();
+  const logged = new Set<string>();
   return (servers) => {
-    const news = servers.filter((server) => !said.has(server));
-    news.forEach((server) => said.add(server));
+    const news = servers.filter((server) => !logged.has(server));
+    news.forEach((server) => logged.add(server));
     if (news.length > 0) log.info({ servers: news }, `callers wait for the first list of ${news.join(", ")}`);
   };
 }
@@ -117,7 +117,7 @@ export function createFaultLog(log: GatewayLog): (server: string, faults: readon
     logged.set(server, new Set(faults.map(toText)));
     const fresh = faults.filter((fault) => before?.has(toText(fault)) !== true);
     if (fresh.length === 0) return;
-    const { leftOut, mended } = tellFaults(fresh);
+    const { leftOut, mended } = toShownFaults(fresh);
     const leftOutCount = fresh.filter(({ isLeftOut }) => isLeftOut).length;
     const mendedCount = fresh.length - leftOutCount;
     if (leftOut !== undefined)

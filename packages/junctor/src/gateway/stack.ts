@@ -101,7 +101,7 @@ function approval({ name: entrance }: Entrance, parts: StackParts): Layer | fals
     });
 }
 
-/** The middleware, also around tools that a layer outside of it brings. */
+/** The middleware, also around tools that a layer outside of it adds. */
 function middleware({ chain }: StackParts): Layer {
   return (inner) => withMiddleware(inner, chain.middlewares);
 }
@@ -120,7 +120,7 @@ function catalog(viewFor: (caller: CallerInfo) => View, parts: StackParts): Prov
       serves: (method) => methods.has(method) && methods.get(method)?.extension !== extensionIds.groups,
       extensions: { ...offeredExtensions(fleet.servers, viewFor(caller)), ...ownExtensions },
     }),
-    // Each key may see something else, so no list is for a cache that serves others.
+    // Each key may see other things, so no list may be in a shared cache.
     limitHints: (hints = { ttlMs: 0, cacheScope: "private" }) =>
       isOpen(config) ? hints : { ...hints, cacheScope: "private" },
     describeList: (part, view) => {
@@ -156,7 +156,7 @@ function ownNames(server: string, viewFor: (caller: CallerInfo) => View, { runti
   return (inner) => withOwnNames(inner, viewFor, uris);
 }
 
-/** Servers and profiles as groups. A profile is one at the entrance of all servers, where its tools have the names that it is told by. */
+/** Servers and profiles as groups. A profile is a group at the entrance of all servers only, where its tools have the names of the gateway. */
 function groups(entrance: Entrance, viewFor: (caller: CallerInfo) => View, parts: StackParts): Layer | false {
   const { config, policy } = parts;
   const rename = entrance.kind === "profile" ? entrance.profile.rename : {};
@@ -192,7 +192,7 @@ function groups(entrance: Entrance, viewFor: (caller: CallerInfo) => View, parts
   return (inner) => withServedGroups(inner, { served, viewFor, own: middleware(parts) });
 }
 
-/** Cuts long results. What a profile says of a tool counts before what the settings of its server say. */
+/** Cuts long results. The cap that a profile sets for a tool takes precedence over that of the tool's server. */
 function caps(entrance: Entrance, parts: StackParts): Layer | false {
   const maxResultTokens = capsOf(entrance, parts);
   if (maxResultTokens === undefined) return false;

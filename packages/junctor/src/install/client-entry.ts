@@ -111,7 +111,7 @@ function droppedBy({ entry: style }: ClientProgram, entry: OurEntry, given: Clie
   const carried = new Set([
     ...(entry.command === undefined ? ofUrl : ofProgram),
     ..."type transport disabled enabled".split(" "),
-    ...toolLimits.filter((key) => Array.isArray(given[key])), // One that limits nothing.
+    ...toolLimits.filter((key) => Array.isArray(given[key])), // A list that limits nothing.
   ]);
   const keys = Object.entries(given).flatMap(([key, value]) =>
     key === "requestOptions" ? Object.keys(record(value)).map((each) => `${key}.${each}`) : [key],

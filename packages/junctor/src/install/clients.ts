@@ -11,7 +11,7 @@ export interface ClientPlace {
 export type VariableStyle =
   /** None: a `${` is just text. */
   | "none"
-  /** `${V}`, `${V:-default}`, `${env:V}`: as ours are. */
+  /** `${V}`, `${V:-default}`, `${env:V}`: like ours. */
   | "braces"
   /** `$V` and `${V}`. */
   | "dollar"
@@ -30,7 +30,7 @@ export interface ClientProgram {
   readonly section: string;
   readonly entry: EntryStyle;
   readonly variables: VariableStyle;
-  /** The user's file; the first that exists counts, else the first. */
+  /** The user's file: the first that exists, else the first. */
   readonly files: (place: ClientPlace) => readonly string[];
   /** The file of a project, from its folder. */
   readonly project?: string;

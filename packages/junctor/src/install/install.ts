@@ -66,7 +66,7 @@ export async function planInstall(
   const dropped = new Map<string, readonly string[]>();
   const stays = new Map<string, string>();
   for (const [name, value] of Object.entries(servers)) {
-    if (name === ourName || isOurEntry(value)) continue; // It would start us in a circle.
+    if (name === ourName || isOurEntry(value)) continue; // We would start ourselves.
     const taken = toOurEntry(client, value);
     const why = taken.kind === "entry" ? whyRefused(name, taken.entry) : taken.why;
     if (taken.kind !== "entry" || why !== undefined) {
@@ -139,7 +139,7 @@ export function applyInstall({ client, file, text, config, removed, replaced }: 
 
 /** How a file is restored. */
 interface Restored {
-  /** It has the bytes it had before, or was edited since: then only our part is taken out, and the servers are put back. */
+  /** `restored`: it gets the bytes it had before. `merged`: it was edited since, so our part is taken out and the servers are put back. */
   readonly kind: "restored" | "merged";
   readonly file: TextFile;
   /** Undefined when there is to be no file. */
@@ -185,7 +185,7 @@ export function installByCommand({ client, file, config, entry, removed, replace
     client: client.id,
     file: file.path,
     existed: file.exists,
-    // There is nothing to restore byte for byte: the file has changed by itself since.
+    // There is nothing to restore byte for byte: the program changes the file all the time.
     backup: "",
     sha256Before: sha256Of(file.text),
     sha256After: "",

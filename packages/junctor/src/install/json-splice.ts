@@ -50,10 +50,10 @@ export function spliceJson(file: string, text: string, edit: SectionEdit): strin
   const before = parseJson(file, text);
   const next = before === undefined ? createFile(text, edit) : splice(file, text, before, edit);
   const wanted = next === text ? before?.value : applyTo(before?.value ?? {}, edit);
-  const got = parseJson(file, next)?.value;
-  if (!isDeepStrictEqual(got, wanted))
+  const actual = parseJson(file, next)?.value;
+  if (!isDeepStrictEqual(actual, wanted))
     throw new SpliceError(file, "cannot be edited without changing other parts");
-  // A program that knows no comments could read it before.
+  // A program that does not know comments could read it before.
   if (before !== undefined && isPlain(text) && !isPlain(next))
     throw new SpliceError(file, "cannot be edited without making it something else than plain JSON");
   return next;
@@ -96,7 +96,7 @@ function splice(file: string, text: string, node: JsonNode, edit: SectionEdit): 
   return applyCuts(text, cuts);
 }
 
-/** Takes out members with their lines. If the last member goes, so does the comma of the one that is last then. */
+/** Takes out members with their lines. If the last member goes, so does the comma of the new last one. */
 function cutMembers(
   text: string,
   members: readonly JsonMember[],
@@ -210,7 +210,7 @@ export class SpliceError extends BrandedError {
   }
 }
 
-/** What an edit made; undefined when it cannot be parsed. The person's file is right then, and the edit is not. */
+/** The result of an edit; undefined when it cannot be parsed: the user's file was valid, so the edit is wrong. */
 export function parseOrNone<T>(parse: () => T): T | undefined {
   try {
     return parse();

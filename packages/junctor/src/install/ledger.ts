@@ -17,7 +17,7 @@ export interface LedgerEntry {
   /** The file with the bytes as they were. */
   readonly backup: string;
   readonly sha256Before: string;
-  /** Of the file as we left it; empty when the backup must not be given back. */
+  /** The hash of the file as we left it; empty when the backup must not be restored. */
   readonly sha256After: string;
   /** Servers that were taken out, as they were written. */
   readonly removed: JsonObject;
@@ -40,7 +40,7 @@ export function readLedger(): readonly LedgerEntry[] {
   }
 }
 
-/** Keeps the bytes of a file before it is changed. Gives the path of the copy. */
+/** Keeps the bytes of a file before it is changed. Returns the path of the copy. */
 export function keepBackup(client: string, text: string): string {
   const stamp = dateText().replaceAll(/[:.]/g, "-");
   const backup = join(homeFolder(), "backups", `${client}-${stamp}-${sha256Of(text).slice(0, 8)}.bak`);
@@ -53,8 +53,8 @@ export function readBackup({ backup }: LedgerEntry): string | undefined {
 }
 
 /**
- * Notes an installation. It is done before the file is written, so that one that is killed in between can be undone. Gives a function
- * that takes the note back.
+ * Notes an installation. It is called before the file is written, so that an installation that is killed in between can be undone. Returns
+ * a function that takes the note back.
  */
 export function noteInstalled(entry: Omit<LedgerEntry, "at">): () => void {
   const ledger = readLedger();

@@ -15,11 +15,11 @@ export interface ConfigEdit {
   readonly names: ReadonlyMap<string, string>;
   /** The names in our config that are new. */
   readonly added: readonly string[];
-  /** The names in our config that were off, and are on. */
+  /** The names in our config that were off and are now on. */
   readonly enabled: readonly string[];
 }
 
-/** The schema for editors, beside our config: a path that holds wherever the package is. */
+/** The schema for editors, beside our config: this path works wherever the package is. */
 const schemaName = "junctor.schema.json";
 const newConfig = `${JSON.stringify({ $schema: `./${schemaName}`, mcpServers: {} }, null, 2)}\n`;
 
@@ -107,7 +107,7 @@ export function whyRefused(name: string, entry: OurEntry): string | undefined {
   }
 }
 
-/** Throws a `ConfigError` when the text would be no config of ours. */
+/** Throws a `ConfigError` when the text is not a valid config. */
 function assertConfig(file: string, text: string): void {
   parseConfig(text, { file, env: {}, readText: () => "" });
 }
@@ -126,7 +126,10 @@ function freeName(name: string, client: string, isTaken: IsTaken): string {
   }
 }
 
-/** Tells whether a server has a name, or gives its tools the prefix that a server of this name would: with the separator and prefixes of the config. */
+/**
+ * Makes a function that says whether a server has a name, or gives its tools the prefix that a server of this name would: by the separator
+ * and prefixes of the config.
+ */
 function createIsTaken(file: string, text: string, known: ReadonlyMap<string, unknown>): IsTaken {
   const { separator, servers } = readNaming(file, text);
   const prefixOf = (name: string): string | false => servers[name]?.prefix ?? toPrefix(name, separator);
@@ -136,7 +139,7 @@ function createIsTaken(file: string, text: string, known: ReadonlyMap<string, un
   };
 }
 
-/** How our config names the tools of servers. Values that cannot be are refused when the config is checked. */
+/** How our config names the tools of servers. Invalid values are refused when the config is checked. */
 function readNaming(file: string, text: string): { separator: Separator; servers: PrefixSettings } {
   const { separator, servers } = readJsonSection(file, text, "junctor") as {
     separator?: Separator;
@@ -147,7 +150,7 @@ function readNaming(file: string, text: string): { separator: Separator; servers
 
 type PrefixSettings = { readonly [name: string]: { readonly prefix?: string | false } | undefined };
 
-/** Each session has a process of its own of these servers. */
+/** Gives each session a process of its own for these servers. */
 function withSettings(file: string, text: string, names: readonly string[]): string {
   const top = (parseJson(file, text)?.value ?? {}) as { junctor?: { servers?: { [name: string]: object } } };
   const servers = { ...top.junctor?.servers };

@@ -19,7 +19,7 @@ export function parseToml(file: string, text: string): JsonObject {
 
 /**
  * Edits a table of tables: the tables to take out go with their lines, ours are appended between two marks. The result is parsed, and
- * is the old value with the edit, or a `SpliceError` is thrown: inline tables, for example, cannot be edited so.
+ * is the old value with the edit, or a `SpliceError` is thrown: inline tables, for example, cannot be edited in this way.
  */
 export function spliceToml(file: string, text: string, { section, set, remove }: SectionEdit): string {
   const before = parseToml(file, text);
@@ -38,11 +38,14 @@ export function spliceToml(file: string, text: string, { section, set, remove }:
   );
   const after = parseOrNone(() => parseToml(file, next));
   const { [section]: _, ...rest } = before;
-  const { [section]: got = {}, ...others } = after ?? {};
+  const { [section]: actual = {}, ...others } = after ?? {};
   const isRight =
     after !== undefined &&
     isDeepStrictEqual(toPlain(others), toPlain(rest)) &&
-    isDeepStrictEqual(toPlain(got), toPlain({ ...Object.fromEntries(tables), ...Object.fromEntries(set) }));
+    isDeepStrictEqual(
+      toPlain(actual),
+      toPlain({ ...Object.fromEntries(tables), ...Object.fromEntries(set) }),
+    );
   if (!isRight)
     throw new SpliceError(
       file,

@@ -36,8 +36,8 @@ export function spliceYaml(file: string, text: string, { section, set, remove }:
     ([name]) => !gone.includes(name),
   );
   const wanted = { ...before, [section]: { ...Object.fromEntries(members), ...Object.fromEntries(set) } };
-  const got = parseOrNone(() => parseYaml(file, next));
-  if (got === undefined || !isDeepStrictEqual({ ...got, [section]: got[section] ?? {} }, wanted))
+  const actual = parseOrNone(() => parseYaml(file, next));
+  if (actual === undefined || !isDeepStrictEqual({ ...actual, [section]: actual[section] ?? {} }, wanted))
     throw new SpliceError(
       file,
       `${section} is written in a way that cannot be edited without changing other parts`,

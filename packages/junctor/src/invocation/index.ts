@@ -4,7 +4,7 @@
  */
 export const invocation = "npx --no-install junctor";
 
-/** Of a copy that npx runs, and that is not in the PATH. */
+/** Whether npx runs a copy that is not in the PATH. */
 const isInProject = /[/\\]node_modules[/\\]\.bin[/\\]/.test(process.argv[1] ?? "");
 
 /** A command as messages and help write it: `junctor("check --json")`. Every message goes through it, so that people can type what they read. */

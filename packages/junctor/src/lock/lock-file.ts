@@ -25,7 +25,7 @@ type LockState =
 /** In the order in which people are shown them. */
 export const lockParts: readonly LockPart[] = ["instructions", "tools", "prompts", "resources", "templates"];
 
-/** Count it up when the meaning of the file changes. */
+/** Increment it when the meaning of the file changes. */
 const version = 1;
 /** Room for 10,000 tools with long schemas. */
 const maxBytes = 64 * 1024 * 1024;

@@ -60,7 +60,7 @@ interface PinsOptions {
 
 /**
  * Reads the lock of a config; undefined when definitions need no approval. Throws a `ConfigError` when the lock cannot be
- * used and must be; where it only warns, the log tells so.
+ * used and must be; where it only warns, the log says so.
  */
 export function openPins(config: LockConfig | undefined, options: PinsOptions): Pins | undefined {
   if (config === undefined) return undefined;
@@ -206,7 +206,7 @@ export class Pins {
     const name = nameOf(part, item);
     const { text } = definitionOf(item);
     const last = this.#lastJudged.get(`${part} ${server}`)?.get(name);
-    // Of a list with a new thing, the others say what they said before.
+    // When a list gets a new thing, the others mostly stay as they were.
     const isKnown = last?.text === text;
     const why = isKnown ? last.why : this.#judge(server, part, name, item);
     const plain = isKnown ? last.plain : why === undefined && this.#isHeldBack ? toPlain(item) : item;
@@ -276,7 +276,7 @@ function toDigests(lock: Lock): Digests {
 /** Where a server has more templates that are held back, every URI that is not approved itself is held back. */
 const maxTemplates = 100;
 
-/** Tells URIs that are held back, or fit a template that is, in any spelling and any case. */
+/** Finds URIs that are held back, or fit a template that is, in any spelling and any case. */
 export function createWithholds(
   { resources, templates }: MemberLists,
   held: readonly string[],

@@ -10,13 +10,13 @@ export interface GatewayLog {
   info(facts: object, text: string): void;
   warn(facts: object, text: string): void;
   error(facts: object, text: string): void;
-  /** Whether lines of a level are written at all. Where it is missing, all are; else nothing is formatted for nothing. */
+  /** Whether lines of a level are written at all. Where it is missing, all are. It saves the work of formatting lines that are dropped. */
   isLevelEnabled?(level: GatewayLogLevel): boolean;
 }
 
 export type GatewayLogLevel = "debug" | "info" | "warn" | "error";
 
-/** Says nothing. */
+/** Drops everything. */
 export const silentLog: GatewayLog = {
   debug: () => {},
   info: () => {},
@@ -25,10 +25,10 @@ export const silentLog: GatewayLog = {
   isLevelEnabled: () => false,
 };
 
-/** Takes secrets out of the strings of JSON text; with a server, also those that are secrets in what is about it. */
+/** Takes secrets out of the strings of JSON text; with a server, also the secrets of that server. */
 export type HideSecrets = (json: string, server?: string) => string;
 
-/** The secrets of a config: those that are never shown, and by server those that are not shown in what is about it. */
+/** The secrets of a config: those that are hidden everywhere, and by server those that are hidden in texts about it. */
 interface Secrets {
   readonly secrets: readonly string[];
   readonly ownSecrets: { readonly [server: string]: readonly string[] };
@@ -69,7 +69,7 @@ export function createHide(secrets: (server?: string) => readonly string[]): Hid
   return (json, server) => rewriteStrings(json, (value) => hideIn(value, server));
 }
 
-/** The secrets of a config that must not be shown; with a server, in what is about it. */
+/** The secrets of a config that are hidden everywhere; with a server, also those that are hidden in texts about it. */
 export function secretsAt({ secrets, ownSecrets }: Secrets, server?: string): readonly string[] {
   const own = server !== undefined && Object.hasOwn(ownSecrets, server) ? ownSecrets[server] : undefined;
   return own === undefined ? secrets : joinSecrets(secrets, own);
@@ -190,7 +190,7 @@ export class ServerWords implements Words {
     this.#measure = undefined;
   }
 
-  /** It runs, and this is how busy it is. */
+  /** It runs; `measure` says how busy it is. */
   watch(measure: () => StartProgress): void {
     this.#measure = measure;
   }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createHide, createSafeLog, type GatewayLog, joinSecrets } from "./log.ts";
 
-test("a safe log says a secret neither as text, nor as a key, nor as a number", () => {
+test("a safe log writes a secret neither as text, nor as a key, nor as a number", () => {
   const lines: (readonly [object, string])[] = [];
   const write = (facts: object, text: string): void => void lines.push([facts, text]);
   const log: GatewayLog = { debug: write, info: write, warn: write, error: write };

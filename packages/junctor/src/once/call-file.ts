@@ -25,8 +25,8 @@ interface Line {
 
 /**
  * Keeps calls with keys in a file, so that a process that is killed does not forget them. A line is written before a call is sent, and one
- * when it has ended: a call that was begun and has no end is one whose outcome is unknown. Lines are handed to the system at once, and not
- * waited for until they are on the disk: they outlive the process, not a power failure.
+ * when it has ended: a call that was begun and has no end is one whose outcome is unknown. Lines are handed to the system at once, but not
+ * flushed to the disk: they outlive the process, not a power failure.
  *
  * @throws ConfigError when another process has the file, or it cannot be written
  */
@@ -114,8 +114,8 @@ function notBegun(cause: unknown): RpcError {
 }
 
 /**
- * A line; without a call, the one that takes it away. It begins with the line break, so that one that a full disk cut short spoils no
- * other.
+ * The text of a line; without `line`, of one that removes the call. It begins with the line break, so that a line that a full disk cut
+ * short does not spoil the next.
  */
 function toText(id: string, line: Line | undefined): string {
   const facts = line === undefined ? [id] : [id, line.fingerprint, line.expiresAt, line.end ?? null];
@@ -152,10 +152,10 @@ function parseLine(line: string): readonly unknown[] {
   }
 }
 
-/** The files that this process has. */
+/** The locks that this process holds. */
 const held = new Set<string>();
 
-/** Of two processes with one file, each would miss what the other notes. */
+/** Locks the file: two processes with one file would each miss what the other notes. */
 function lock(path: string): () => void {
   const own = `${path}.lock`;
   if (held.has(own)) throw unusable(path, "another gateway of this process keeps its calls there");

@@ -21,7 +21,7 @@ export interface EarlierCall {
 
 /** What remembers keyed calls beyond the memory of this process: a file, or the store that replicas share. */
 export interface CallLedger {
-  /** Notes, before it is sent, that a call begins; or gives the one that has its key. Rejects if that cannot be noted. */
+  /** Notes, before it is sent, that a call begins; or returns the one that has its key. Rejects if that cannot be noted. */
   begin(call: KeptCall): Awaitable<EarlierCall | undefined>;
   end(id: string, end: KeptEnd): Awaitable<void>;
   /** Nothing was sent: the key may be used again. */
@@ -38,7 +38,7 @@ export interface KeptCallsOptions {
   readonly maxBytes?: number;
   /** The time that ends are forgotten by; the system's. */
   readonly clock?: Clock;
-  /** Where calls are noted too, so that more than this process knows of them. */
+  /** Notes calls as well, so that they are known beyond this process. */
   readonly ledger?: CallLedger | undefined;
 }
 
@@ -87,7 +87,7 @@ export class KeptCalls {
   }
 
   /**
-   * Takes a key for a call: undefined if the call is to be made now. Else the end of the call that has the key, when it has one.
+   * Takes a key for a call: undefined if the call is to be made now. Else the end of the call that has the key, once it has ended.
    *
    * @throws RpcError when the key is that of another call, or there is no room
    */
@@ -100,7 +100,7 @@ export class KeptCalls {
     }
     this.#assertRoom(call);
     const entry: Entry = { call, ended: createDeferred(), end: undefined, bytes: 0, expiresAt: undefined };
-    // Nobody may be waiting for it.
+    // Often no duplicate waits for it.
     entry.ended.promise.catch(() => {});
     this.#underway.set(call.id, entry);
     this.#counts.set(call.owner, (this.#counts.get(call.owner) ?? 0) + 1);
@@ -141,7 +141,7 @@ export class KeptCalls {
   }
 
   /** Duplicates that wait get the end also if it is too large to be kept. */
-  #settle(entry: Entry, kept: KeptEnd, told: KeptEnd): void {
+  #settle(entry: Entry, kept: KeptEnd, full: KeptEnd): void {
     const { id } = entry.call;
     this.#underway.delete(id);
     entry.end = kept;
@@ -149,7 +149,7 @@ export class KeptCalls {
     entry.expiresAt = this.#clock.now() + this.#keepMs;
     this.#ended.set(id, entry);
     this.#bytes += entry.bytes;
-    entry.ended.resolve(told);
+    entry.ended.resolve(full);
     for (const oldest of this.#ended.values()) {
       if (this.#bytes <= this.#maxBytes) break;
       this.#bytes -= oldest.bytes;

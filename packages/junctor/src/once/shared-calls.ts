@@ -16,11 +16,11 @@ interface SharedCallsOptions {
 
 /** How long a key is taken at first: nothing is sent before it is prolonged. */
 const claimMs = 10_000;
-/** How often a replica looks whether the store forgot what it has, and what could not be written. */
+/** How often a replica writes again what the store forgot, or what could not be written. */
 const lookMs = 2000;
 /** How often a replica that waits for an end looks, if no news come. */
 const waitMs = 500;
-/** How long the store may be away before a retry that waits is told so. */
+/** How long the store may be away before a retry that waits fails. */
 const awayMs = 10_000;
 /** The store takes short values, so an end is written in several; one that needs more is not shared. */
 const chunkLength = 4000;
@@ -47,7 +47,7 @@ export class SharedCalls implements CallLedger, Disposable {
   readonly #store: SharedCallsOptions["cluster"]["store"];
   readonly #holder: string;
   readonly #own = new Map<string, OwnCall>();
-  /** By the ids of calls of other replicas, what wakes those that wait for the end. */
+  /** Wake the retries that wait for the end of another replica's call, by its id. */
   readonly #waiting = new Map<string, () => void>();
   readonly #stopNews: () => void;
   #isOver = false;
@@ -200,7 +200,7 @@ function idOf(news: string): string | undefined {
   }
 }
 
-/** What a call is that another replica has taken. It is written right after the key was taken. */
+/** The fingerprint of a call that another replica began. It is written right after the key was taken. */
 async function readFingerprint(
   store: SharedCallsOptions["cluster"]["store"],
   id: string,

@@ -22,7 +22,7 @@ import { KeptCalls } from "./kept-calls.ts";
 export interface IdempotencyOptions {
   /** The calls that came with a key; in memory, with the limits of `KeptCalls`, when left out. */
   readonly calls?: KeptCalls;
-  /** What keys are good for besides their caller, such as the path that is served. */
+  /** What keys belong to besides their caller, such as the path that is served. */
   readonly scope?: string | undefined;
 }
 
@@ -142,7 +142,7 @@ function digest(parts: readonly (string | Uint8Array)[]): string {
   return hash.digest("base64url");
 }
 
-/** The next server knows this gateway, and not its callers: their keys would meet there. */
+/** The next server knows this gateway, and not its callers: keys of different callers would collide there. */
 function withoutKey(operation: Operation): Operation {
   const { params, method } = operation;
   if (params?.has(ofParams) !== true) return operation;
@@ -151,7 +151,7 @@ function withoutKey(operation: Operation): Operation {
   return { ...operation, params: bare, ...(isWhole ? { arguments: bare } : {}) };
 }
 
-/** A caller that lost its connection has not given the call up. Limits of time, a revoked key and a cancellation end it as ever. */
+/** A caller that lost its connection has not given the call up. Time limits, a revoked key and a cancellation still end it. */
 function withOwnEnd(context: CallContext): CallContext {
   const { cancellation = fromSignal(context.signal) } = context;
   const own = new LazyAbort();
@@ -168,7 +168,7 @@ function isHangUp(reason: unknown): boolean {
   return reason instanceof DOMException && reason.message === hungUp;
 }
 
-/** What a caller may no longer use, it gets no kept end of. */
+/** A caller gets no kept end of what it may no longer use. */
 async function assertVisible(provider: Provider, operation: Operation, context: CallContext): Promise<void> {
   const { part, name } = operation;
   if (part !== "tools" && part !== "prompts") return;

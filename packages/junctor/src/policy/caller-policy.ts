@@ -19,7 +19,7 @@ import { opensMethod } from "./opened-methods.ts";
 import { createProof, findSignedOut, type Proof, type ProofOptions } from "./proof.ts";
 import type { CallerRules } from "./rules.ts";
 
-/** What a config says of callers: how they prove who they are, and what they may see and use. A value; an edit makes another. */
+/** What a config says about callers: how they prove who they are, and what they may see and use. A value; an edit makes another. */
 export interface CallerPolicy {
   readonly config: GatewayConfig;
   readonly proof: Proof;
@@ -30,7 +30,7 @@ export interface CallerPolicy {
   readonly viewFor: (caller: CallerInfo) => View;
   /** What callers without rules of their own may see and use. */
   readonly generalView: () => View;
-  /** The same at a mount, which narrows it. */
+  /** The view of a caller at a mount, which narrows it. */
   readonly viewAt: (mount: string) => (caller: CallerInfo) => View;
   /** Whether a caller may come in at a mount. */
   readonly mayUse: (mount: string, caller: string | undefined) => boolean;
@@ -97,7 +97,7 @@ export function createCallerPolicy(config: GatewayConfig, options: CallerPolicyO
   };
   const permissions = toPermissions(config, unnamed, isOf);
   const namedOwner = (tool: string): Owner | undefined => findNamedOwner(config, tool);
-  /** Whose credential a call is made with; undefined where the config says of no server that it has one. */
+  /** Whose credential a call is made with; undefined where no server of the config has one. */
   const credentialOf = (tool: string, context: CallContext): AuditRecord["credential"] => {
     if (credentials.size === 0) return undefined;
     const owner = catalog.viewFor(context, allowAll).toolClaims.get(tool) ?? namedOwner(tool);
@@ -237,7 +237,7 @@ export function toNaming({ separator }: GatewayConfig): Naming {
   return { separator, maxLength: 64 };
 }
 
-/** What of a caller the lists of some servers depend on. */
+/** The facts about a caller that the lists of some servers depend on. */
 export interface ListVariety {
   /** Which callers have connections of their own to some server, on which they may see other lists than the rest. */
   readonly owners: "all" | "askable" | "none";

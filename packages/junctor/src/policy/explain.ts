@@ -14,11 +14,11 @@ interface Explanation {
   readonly setting: string | undefined;
   /** In words, after the names of caller and thing. */
   readonly reason: string;
-  /** Of `step_up`: all scopes that are needed. */
+  /** For `step_up`: all scopes that are needed. */
   readonly scopes: readonly string[];
 }
 
-/** Says which setting of a config decides over a caller and a name, in the order in which the gateway looks. */
+/** Finds the setting of a config that decides whether a caller may use a name, in the order in which the gateway looks. */
 export function explainAccess(
   config: GatewayConfig,
   rules: CallerRules | undefined,
@@ -135,7 +135,7 @@ function hintAt({ keys }: GatewayConfig, caller: string): string {
   return `; ${suggest(caller, names, `it has keys for ${some}`)}`;
 }
 
-/** Why something is allowed that no setting is about. */
+/** Why something that no setting mentions is allowed. */
 function reasonOf(config: GatewayConfig): string {
   const anybody = isOpen(config) ? ", and without keys and issuers it lets everybody in, under any name" : "";
   return `nothing in the config is against it${anybody}`;

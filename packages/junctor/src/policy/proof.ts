@@ -65,7 +65,7 @@ export function createProof(config: GatewayConfig, options: ProofOptions, earlie
         ? tokens.answers.challenge(request.path)
         : tokens.answers.malformed(request.path);
     }
-    // A digest is looked up, never compared piece by piece, so how long it takes tells nothing of a key.
+    // A digest is looked up, never compared piece by piece, so how long it takes says nothing about a key.
     const digest = digestOf(token.bearer);
     const caller = keys.get(digest);
     if (caller !== undefined || tokens === undefined) return caller;

@@ -52,7 +52,7 @@ describe("rules", () => {
     expect(of({ ...admin, scopes: ["mcp:write"] }, "github__create_issue")).toBe("allow rules[0]");
   });
 
-  test("apply at their profiles only, and an allow for one of them is none for others", async () => {
+  test("apply at their profiles only, and an allow for one of them does not count for others", async () => {
     const config = parseConfigValue(
       {
         mcpServers: {},

@@ -15,7 +15,7 @@ export interface CompiledRule extends Pick<
   readonly path: string;
   readonly when: Condition | undefined;
   readonly unless: Condition | undefined;
-  /** Of an `ask` rule: the calls that it is about. */
+  /** For an `ask` rule: the calls that it is about. */
   readonly ifCall: Condition | undefined;
 }
 
@@ -24,7 +24,7 @@ interface RuleDecision {
   readonly kind: "allow" | "deny" | "step_up";
   /** The rule that decides, as `rules[2]`; undefined when no rule says anything. */
   readonly rule: string | undefined;
-  /** Of `step_up`: all scopes that are needed. */
+  /** For `step_up`: all scopes that are needed. */
   readonly scopes: readonly string[];
 }
 
@@ -95,7 +95,7 @@ function createRules(
   const mounts = new Map<string, CallerRules>();
   // An `allow` for one profile does not count at the others.
   const hasAllow = all.some(({ kind }) => kind === "allow");
-  /** By caller: conditions are asked once a token. */
+  /** By caller: conditions are evaluated once for each token. */
   const applying = new WeakMap<Caller, readonly CompiledRule[]>();
   const unnamed: Caller = { name: "" };
   const rulesFor = (caller: Caller = unnamed): readonly CompiledRule[] => {

@@ -25,7 +25,7 @@ export class SeenCallers {
     if (this.#seen.size > maxSeen && oldest !== undefined) this.#seen.delete(oldest);
   }
 
-  /** One of them; undefined for a name that none has. */
+  /** A caller by its name; undefined if it is not remembered. */
   find(name: string): Caller | undefined {
     const caller = this.#seen.get(name);
     if (caller?.expiresAt === undefined || caller.expiresAt > this.#date()) return caller;

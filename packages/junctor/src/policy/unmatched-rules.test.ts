@@ -33,7 +33,7 @@ describe("rules of one server", () => {
       "tools.raed_file: names none of its tools: did you mean read_file?",
     ],
     [{ tools: { "a b": { hide: true } } }, 'tools["a b"]: names none of its tools: correct or remove it'],
-  ])("that match nothing are told with the name that was meant: %j", (rules, message) => {
+  ])("that match nothing are reported with the name that was meant: %j", (rules, message) => {
     expect(messages(none, [createSource("files", { tools }, rules)])).toEqual([
       `junctor.servers.files.${message}`,
     ]);
@@ -65,7 +65,7 @@ describe("rules about the names that callers see", () => {
   test.each([
     ["files__writ_file", "did you mean files__write_file?"],
     ["github__*", "correct or remove it"],
-  ])("that match nothing are told with the name that was meant: %s", (glob, hint) => {
+  ])("that match nothing are reported with the name that was meant: %s", (glob, hint) => {
     const message = `${JSON.stringify(glob)} matches nothing that a server lists: ${hint}`;
     const keys = [{ name: "ada", sha256: "", allow: [glob], deny: [] }];
     const limits = { tools: { [glob]: { callsPerMinute: 1 } } };
@@ -76,11 +76,14 @@ describe("rules about the names that callers see", () => {
     ]);
   });
 
-  test.each(["write_file", "write_*"])("that allow a server's own name %s are told the other", (glob) => {
-    expect(messages(config({ allow: [glob] }), [files])).toEqual([
-      `junctor.allow: "${glob}" matches nothing that a server lists: did you mean files__${glob}?`,
-    ]);
-  });
+  test.each(["write_file", "write_*"])(
+    "that allow a server's own name %s are reported with the public one",
+    (glob) => {
+      expect(messages(config({ allow: [glob] }), [files])).toEqual([
+        `junctor.allow: "${glob}" matches nothing that a server lists: did you mean files__${glob}?`,
+      ]);
+    },
+  );
 
   test("that deny an own name are judged once all servers are listed", () => {
     const late = createSource("late", { tools: toTools("drop") });

@@ -68,7 +68,7 @@ function unmatchedOf(source: RuleSource, naming: Naming): readonly ConfigIssue[]
   const both = [...own, ...own.map((ownName) => toToolName(source.config, ownName, naming))];
   const path = joinPath("junctor.servers", name);
   const hint = (rule: string): string => {
-    // The name that callers see, where its own was wanted.
+    // The rule may have the name that callers see, where the server's own was wanted.
     const seen = own.find((ownName) => toToolName(source.config, ownName, naming) === rule);
     return toHint(seen ?? suggest(rule, own));
   };
@@ -95,7 +95,7 @@ function judge(
   naming: Naming,
   denies: boolean,
 ): readonly string[] {
-  // Of resources, not all are listed.
+  // Not all resources are listed.
   if (glob.includes(":")) return [];
   const stem = stemOf(glob);
   const named = sources.filter(({ config }) => mayConcern(config, stem, naming));
@@ -106,7 +106,7 @@ function judge(
   const names = concerned.flatMap((source) => publicNamesOf(source, naming));
   const own = denies ? sources.flatMap(ownNamesOf) : [];
   if (fitsAny(glob, [...names, ...own])) return [];
-  // The name that its server knows it by, where that of callers was wanted.
+  // The rule may have the server's own name, where the one that callers see was wanted.
   const owner = sources.find(
     (source) => source.config.prefix !== false && fitsAny(glob, ownNamesOf(source)),
   )?.config;
@@ -172,20 +172,20 @@ export function findDeadRules(config: GatewayConfig, rules: CallerRules | undefi
   );
   const denied = always.flatMap(({ names }) => names);
   return (rules?.all ?? []).flatMap(({ kind, names, scopes, path, when, unless }) => {
-    const tell = (message: string): readonly ConfigIssue[] => [{ path: `junctor.${path}`, message }];
+    const report = (message: string): readonly ConfigIssue[] => [{ path: `junctor.${path}`, message }];
     if (when?.isAboutCaller === false && when.holds(undefined) !== true)
-      return tell("never applies: its condition `when` is false for every caller");
+      return report("never applies: its condition `when` is false for every caller");
     if (unless?.isAboutCaller === false && unless.holds(undefined) === true)
-      return tell("never applies: its condition `unless` is true for every caller");
+      return report("never applies: its condition `unless` is true for every caller");
     const unknown = (when?.members ?? []).find((member) => !canHave(config, member));
     if (unknown !== undefined)
-      return tell(
+      return report(
         `never applies: no caller of this config has ${unknown}; they come from tokens, or from "keys"`,
       );
     if (kind === "scope" && !canHave(config, "scopes"))
-      return tell(`can never be met: no caller of this config has the scope ${scopes.join(" ")}`);
+      return report(`can never be met: no caller of this config has the scope ${scopes.join(" ")}`);
     if (kind !== "allow" || !names.every((name) => denied.some((glob) => covers(glob, name)))) return [];
-    return tell("never applies: other rules deny everything that it allows");
+    return report("never applies: other rules deny everything that it allows");
   });
 }
 
@@ -201,10 +201,10 @@ function covers(glob: string, narrower: string): boolean {
   return glob === narrower || (!glob.includes("?") && createGlob(glob)(narrower));
 }
 
-/** Most findings that are remembered; a config that is edited forever must not fill our memory. */
+/** Most issues that are remembered; a config that is edited forever must not fill our memory. */
 const maxLogged = 1000;
 
-/** Tells the log, once each, which rules of the config match nothing. */
+/** Logs, once each, the rules of the config that match nothing. */
 export class RuleWatch {
   readonly #find: () => readonly ConfigIssue[];
   readonly #log: GatewayLog;
@@ -222,11 +222,11 @@ export class RuleWatch {
     this.#isDue = true;
     setImmediate(() => {
       this.#isDue = false;
-      for (const { path, message } of this.#find()) this.#tell(path, message);
+      for (const { path, message } of this.#find()) this.#logOnce(path, message);
     });
   }
 
-  #tell(path: string, message: string): void {
+  #logOnce(path: string, message: string): void {
     const text = `${path}: ${message}`;
     if (this.#logged.has(text)) return;
     if (this.#logged.size >= maxLogged) this.#logged.clear();

@@ -96,7 +96,7 @@ async function ask(
     const value: unknown = JSON.parse(new TextDecoder().decode(body));
     if (isObject(value)) return value;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new Error(`${url.host} is no registry: it did not answer with JSON`);
 }

@@ -128,7 +128,7 @@ function readRemote(given: JsonObject, values: ReadonlyMap<string, string>): Lau
     return `an address of the kind ${JSON.stringify(type)} is not known here`;
   const missing: Needed[] = [];
   const filled = fill(typeof url === "string" ? toLiteral(url) : "", given["variables"], values, missing);
-  // What is missing stands for itself until it is given.
+  // A value that is missing leaves its `{name}` in place.
   if (!/^https:\/\/[^/@\s]+/.test(filled) || !URL.canParse(filled))
     return `${JSON.stringify(url)} is not an https:// address`;
   const headers = readNamed(given["headers"], "header", values, missing);
@@ -182,8 +182,9 @@ function valueOf(
 ): string | undefined {
   const given = values.get(name);
   if (given !== undefined) return given;
-  const said = input["value"] ?? input["default"];
-  if (said !== undefined && said !== null) return fill(toLiteral(said), input["variables"], values, missing);
+  const preset = input["value"] ?? input["default"];
+  if (preset !== undefined && preset !== null)
+    return fill(toLiteral(preset), input["variables"], values, missing);
   if (input["isRequired"] === true) missing.push(toNeeded(input, name, kind));
   return undefined;
 }

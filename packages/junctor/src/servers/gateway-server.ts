@@ -62,15 +62,15 @@ export function toMember(server: GatewayServer, naming: Naming, pins?: Pins): Me
     beginListing: (context, part) => server.beginListing(context, part),
     untilListed: (context, part) =>
       server.listedFor().areToolsConfirmed ? undefined : server.untilListed(part, context),
-    // Without a prefix, any name might have been its own.
     ...(server.askFirst === undefined ? {} : { askFirst: server.askFirst }),
+    // Without a prefix, any name might have been its own.
     unavailable: () => (server.isListed || config.prefix === false ? undefined : server.unavailable()),
   };
 }
 
 const plainTools = new WeakMap<readonly Tool[], readonly Tool[]>();
 
-/** Tools as they are listed: the gateway calls those of 2025-11-25 that need a task as one, so callers need not. */
+/** Tools as they are listed: the gateway itself runs those of 2025-11-25 that need a task as tasks, so callers need not. */
 function withoutTaskSupport(tools: readonly Tool[]): readonly Tool[] {
   let plain = plainTools.get(tools);
   if (plain === undefined) {
@@ -83,8 +83,8 @@ function withoutTaskSupport(tools: readonly Tool[]): readonly Tool[] {
 }
 
 /**
- * The extensions that a gateway offers to a caller: those that it passes on whichever server is up, because a legacy caller
- * hears of them once, and those that the config opened for servers of which the caller may use something.
+ * The extensions that a gateway offers to a caller: those that it passes on whichever server is up, because a legacy caller learns of them
+ * only once, and those that the config opened for servers of which the caller may use something.
  */
 export function offeredExtensions(servers: readonly GatewayServer[], view: View): Extensions {
   const offered: { [id: string]: object } = { [extensionIds.ui]: {} };
@@ -135,7 +135,7 @@ function fairLength(lengths: readonly number[], maxLength: number): number {
   return maxLength;
 }
 
-/** Not in the middle of a character. */
+/** Does not cut in the middle of a character. */
 function cut(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
   return text.slice(0, Math.max(0, maxLength)).replace(/[\uD800-\uDBFF]$/, "");
@@ -146,7 +146,7 @@ export interface ListedDefinitions {
   readonly server: string;
   /** Undefined when not everything could be listed. */
   readonly definitions: Approved | undefined;
-  /** The names of things that cannot be approved: they say themselves what stands for a secret in a lock. */
+  /** The names of things that cannot be approved: they contain the mark that stands for a secret in a lock. */
   readonly marked: readonly string[];
 }
 

@@ -19,7 +19,7 @@ import { type Listed, listParts } from "../upstream/index.ts";
 /** Lists that are larger are not remembered. */
 const maxBytes = 8 * 1024 * 1024;
 
-/** How long the first write for a server waits for lists that come with the first, and every later one for others. */
+/** How long the first write for a server waits for further lists, and how long each later one does. */
 const firstWriteMs = 500;
 const nextWriteMs = 30_000;
 
@@ -32,18 +32,18 @@ const maxTotalBytes = 64 * 1024 * 1024;
 /** How long after a write old files are removed. A gateway with many servers writes many files, and looks at the folder once. */
 const pruneMs = 5000;
 
-/** A file that is being written is moved to its place within moments. */
+/** A temporary file older than this was left by a process that was killed: writing takes moments. */
 const leftOverMs = 60 * 60_000;
 
-/** Files of another version are ignored. Count it up when the checks of listed things, or the format, change. */
+/** Files of another version are ignored. Increment it when the checks of listed things, or the format, change. */
 const version = 3;
 
 const extension = ".lists";
 
-/** What a file says of a server that listed nothing. */
+/** The content of the file of a server that listed nothing. */
 const missedText = '"missed"';
 
-/** What another file says of a server that asks its callers something. */
+/** The content of another file, of a server that asks its callers something. */
 const askedText = '"asked"';
 
 /** A file that is to be written. */

@@ -18,7 +18,7 @@ interface LocalServersOptions {
 export class LocalServers implements Disposable {
   readonly #options: LocalServersOptions;
   readonly #servers = new Map<string, GatewayServer>();
-  /** Stop listening to the providers. */
+  /** Functions that stop listening to the providers. */
   readonly #stops = new Set<() => void>();
 
   constructor(options: LocalServersOptions) {
@@ -64,7 +64,7 @@ export class LocalServers implements Disposable {
   }
 }
 
-/** The config of a provider of this process of which the file says nothing: its names stay as they are. */
+/** The config of a provider of this process that the file does not mention: its names stay as they are. */
 function toLocalConfig(name: string): readonly ServerConfig[] {
   const config = {
     mcpServers: { [name]: { command: name } },

@@ -115,7 +115,7 @@ test("one that is up keeps its chatter to itself, but not what it wrote between 
   expect(status).not.toHaveProperty("said");
 });
 
-test("what clients would refuse is told, and is not trouble", () => {
+test("what clients would refuse is shown, and is not trouble", () => {
   const fault = { part: "tools", name: "x", reason: "odd" } as const;
   const faults = [
     { ...fault, isLeftOut: true },

@@ -12,7 +12,7 @@ import {
 } from "../upstream/index.ts";
 import { type GatewayServer, instructionsOf } from "./gateway-server.ts";
 
-/** How one server is, for people and for `junctor check`. */
+/** The status of one server, for people and for `junctor check`. */
 export interface ServerStatus {
   readonly name: string;
   readonly status: "idle" | "starting" | "up" | "down" | "stopped" | "disabled";
@@ -20,7 +20,7 @@ export interface ServerStatus {
   readonly revision?: string;
   /** The name and version that the server reports. */
   readonly says?: string;
-  /** How many tools clients are listed. With keys: clients whose key has no rules of its own. */
+  /** How many tools clients see. With keys: clients whose key has no rules of its own. */
   readonly tools: number;
   readonly resources: number;
   readonly prompts: number;
@@ -35,9 +35,9 @@ export interface ServerStatus {
   readonly connectMs?: number;
   /** The problem, if there is one. */
   readonly trouble?: string;
-  /** Why it failed last: the same without when it is tried again. */
+  /** Why it failed last: like `trouble`, without when it is tried again. */
   readonly reason?: string;
-  /** The same for programs: why it failed, that it is `starting`, or that not everything could be `not_listed`. */
+  /** The same for programs: why it failed, `starting`, or `not_listed` when not everything could be listed. */
   readonly code?: FailureCode | "starting" | "not_listed";
   /** The end of what its process wrote to its standard error stream, when it failed, is still starting, or has not listed its tools. */
   readonly said?: string;
@@ -52,10 +52,10 @@ type StatusSource = Pick<
 
 const noWords: Words = { said: "", stray: "" };
 
-/** How many things of a server callers are listed. */
+/** How many things of a server callers see. */
 export type ListedCounts = Pick<ServerStatus, "tools" | "resources" | "prompts">;
 
-/** How a server is now. */
+/** The status of a server now. */
 export function describeStatus(
   source: StatusSource,
   now: number,
@@ -134,7 +134,7 @@ function toSaid(...texts: readonly (string | undefined)[]): Pick<ServerStatus, "
   return said === undefined ? {} : { said };
 }
 
-/** How a server is that needs a variable without a value. */
+/** The status of a server that needs a variable which is not set. */
 export function describeDisabled({ name, reason }: DisabledServer): ServerStatus {
   return { name, status: "disabled", tools: 0, resources: 0, prompts: 0, trouble: reason };
 }

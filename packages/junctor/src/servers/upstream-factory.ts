@@ -24,12 +24,12 @@ export interface UpstreamFactoryOptions {
   readonly log: GatewayLog;
   /** Takes the secrets of the config out of a text. */
   readonly hide: HideSecrets;
-  /** How callers are told of a failure; by its reason alone. */
+  /** How a failure is described to callers; by its reason alone when left out. */
   readonly describeFailure?: DescribeFailure | undefined;
   readonly clock: Clock;
   /** Remembers what servers listed, between runs. */
   readonly memory?: ListMemory | undefined;
-  /** The definitions that were approved, of the config at the moment; undefined when none must be. */
+  /** The definitions that were approved, of the config at the moment; undefined when none need approval. */
   readonly pins: () => Pins | undefined;
   /** The credentials of servers that want OAuth. */
   readonly logins: Logins;
@@ -126,11 +126,11 @@ type Listen = (upstream: Upstream, event: UpstreamEvent) => void;
  * It ends when the last gateway gives it up.
  */
 export class SharedUpstreams implements AsyncDisposable {
-  /** Their calls that wait for answers: a gateway that ends gives up none of another's. */
+  /** Their parked calls: a gateway that ends does not give up those of another. */
   readonly parking: Parking;
-  /** The one that new users of a key get. */
+  /** The upstream that new users of a key get. */
   readonly #current = new Map<string, Upstream>();
-  /** Those that have users, also the ones that a restart replaced. */
+  /** The upstreams that have users, also those that a restart replaced. */
   readonly #used = new Map<
     Upstream,
     {
@@ -181,7 +181,7 @@ export class SharedUpstreams implements AsyncDisposable {
     if (!this.#current.has(key)) this.#current.set(key, upstream);
   }
 
-  /** A fleet has no use for a server any more. True when it was the last that had. */
+  /** A fleet no longer uses a server. True when no other fleet does. */
   leave(upstream: Upstream, user: object): boolean {
     const shared = this.#used.get(upstream);
     if (shared === undefined) return true;

@@ -10,7 +10,7 @@ export type { OpenApiOptions } from "./openapi/openapi.ts";
 
 /**
  * Makes a tool of each operation of an API that OpenAPI 3 or Swagger 2 describes: in a file, at a URL, or as an object. Rejects when the
- * specification cannot be used at all; an operation that is described wrongly is left out, and `onWarning` is told.
+ * specification cannot be used at all; an operation that is described wrongly is left out, and reported to `onWarning`.
  *
  * @example
  * const registry = await fromOpenApi("./petstore.json", { server: "https://api.example.com" });
@@ -28,7 +28,7 @@ interface OpenSourceOptions {
   readonly clock?: Clock;
   /** Called for each part of a description that is wrong, and left out. */
   readonly onWarning: (text: string) => void;
-  /** Called for what a tool threw that its caller is not told of. */
+  /** Called for errors of a tool that its caller does not see. */
   readonly onError: (error: unknown, tool: string) => void;
 }
 
@@ -63,7 +63,7 @@ export async function openSource(
   }
 }
 
-/** The package `graphql` is installed by who wants it. */
+/** The package `graphql` is installed only where it is wanted. */
 async function loadGraphQl() {
   try {
     return await import("./graphql/graphql.ts");

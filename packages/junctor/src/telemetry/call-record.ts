@@ -42,7 +42,7 @@ export interface CallRecord {
   /** Why it failed, in words. */
   reason: string | undefined;
   endedAt: number | undefined;
-  /** Of its last round. */
+  /** The bytes of its last round. */
   bytesIn: number;
   bytesOut: number;
   traceId: string | undefined;
@@ -51,8 +51,8 @@ export interface CallRecord {
   result: string | undefined;
   /** Its place among the calls that are underway. */
   place: number;
-  /** The state that the reader of changes was told of. */
-  told: CallState | undefined;
+  /** The state that the reader of changes last saw. */
+  lastSeenState: CallState | undefined;
 }
 
 /** The record of a call that begins. */
@@ -90,11 +90,11 @@ export function createRecord(
     args: undefined,
     result: undefined,
     place: 0,
-    told: undefined,
+    lastSeenState: undefined,
   };
 }
 
-/** Names a call, to people. */
+/** The id of a call, as people see it. */
 export function idOf({ number }: Pick<CallRecord, "number">): string {
   return `c${number}`;
 }
@@ -118,7 +118,7 @@ export function clientName(info: Implementation): string {
   return name;
 }
 
-/** A text that others chose. A part of a string keeps all of it in memory, so that of a long one is copied. */
+/** A text that others chose, cut if it is long. A part of a string keeps all of it in memory, so it is copied. */
 export function shortened(text: string): string {
   return text.length <= 256 ? text : Buffer.from(bounded(text)).toString();
 }

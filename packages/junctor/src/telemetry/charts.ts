@@ -31,7 +31,7 @@ export const dayStepMs: number = stepMs * stepsOfDayPoint;
 export const dayPoints = 288;
 
 /** What a chart covers. */
-export type ChartRange = "hour" | "day";
+type ChartRange = "hour" | "day";
 
 /** The methods that are charted. */
 const charted = new Set(["tools/call", "resources/read", "prompts/get"]);

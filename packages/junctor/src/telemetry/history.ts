@@ -31,7 +31,7 @@ export interface EndedCall extends Pick<
 }
 
 /** Which calls are wanted. Every condition that is stated must hold. */
-export interface HistoryFilter {
+interface HistoryFilter {
   readonly isFailed?: boolean | undefined;
   readonly server?: string | undefined;
   /** The name of a caller, or of the client of one without a name. */
@@ -44,7 +44,7 @@ export interface HistoryFilter {
 }
 
 /** What is asked of the history besides the filter. */
-export interface HistoryQuery extends HistoryFilter {
+interface HistoryQuery extends HistoryFilter {
   /** Only calls that ended before the one with this `seq`. */
   readonly before?: number | undefined;
   readonly limit: number;
@@ -54,7 +54,7 @@ export interface HistoryQuery extends HistoryFilter {
 }
 
 /** One page of calls, the newest first, with the counts that hold for all pages. */
-export interface HistoryPage {
+interface HistoryPage {
   readonly calls: readonly EndedCall[];
   /** `before` of the next page; undefined on the last one. */
   readonly next: number | undefined;
@@ -95,9 +95,9 @@ const outcomes: readonly Outcome[] = [
 const failures: ReadonlySet<Outcome | undefined> = new Set(["tool_error", "refused", "failed"]);
 
 /** The methods that are work; the others are lists and housekeeping. */
-export const workMethods: ReadonlySet<string> = new Set(["tools/call", "resources/read", "prompts/get"]);
+const workMethods: ReadonlySet<string> = new Set(["tools/call", "resources/read", "prompts/get"]);
 
-export function isFailure({ outcome }: Pick<CallRecord, "outcome">): boolean {
+function isFailure({ outcome }: Pick<CallRecord, "outcome">): boolean {
   return failures.has(outcome);
 }
 
@@ -429,7 +429,7 @@ export class CallHistory {
     return this.calls.find(number) ?? this.failures.find(number);
   }
 
-  /** Failures are read where they reach further back. */
+  /** Reads the ring of failures where it reaches further back. */
   query(query: HistoryQuery): HistoryPage {
     const { calls, failures } = this;
     const reachesFurther = (failures.since ?? Infinity) < (calls.since ?? Infinity);
@@ -456,7 +456,7 @@ function readTrace(trace: Uint32Array, at: number): string {
   return Array.from(trace.subarray(at, at + 4), (part) => part.toString(16).padStart(8, "0")).join("");
 }
 
-/** The first words of a tool that failed, of a result that was recorded. */
+/** The first words of the recorded result of a tool that failed. */
 export function reasonOf(result: string | undefined): string | undefined {
   const text = /"text":("(?:[^"\\]|\\.){0,400})/.exec(result ?? "")?.[1];
   if (text === undefined) return undefined;

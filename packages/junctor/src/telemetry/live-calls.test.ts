@@ -24,35 +24,35 @@ function begin(calls: LiveCalls, number: number): CallRecord {
   return call;
 }
 
-const told = (changes: CallChanges): readonly string[] =>
+const takeTexts = (changes: CallChanges): readonly string[] =>
   changes.take().calls.map((call) => `${idOf(call)} ${call.state}`);
 
-test("a reader is told of calls that began, changed and ended, each once", () => {
+test("a reader gets the calls that began, changed and ended, each once", () => {
   const calls = new LiveCalls();
   const before = begin(calls, 1);
   const changes = calls.watch();
   const after = begin(calls, 2);
-  expect(told(changes).toSorted()).toEqual(["c1 queued", "c2 queued"]);
-  expect(told(changes)).toEqual([]);
+  expect(takeTexts(changes).toSorted()).toEqual(["c1 queued", "c2 queued"]);
+  expect(takeTexts(changes)).toEqual([]);
   calls.step(before, "sent", 3);
-  expect(told(changes)).toEqual(["c1 sent"]);
+  expect(takeTexts(changes)).toEqual(["c1 sent"]);
   calls.step(before, "asked", 4);
   calls.step(before, "answered", 5);
-  expect(told(changes)).toEqual(["c1 answered"]);
+  expect(takeTexts(changes)).toEqual(["c1 answered"]);
   calls.end(before, 6, false);
   calls.end(after, 6, true);
-  expect(told(changes).toSorted()).toEqual(["c1 ended", "c2 parked"]);
+  expect(takeTexts(changes).toSorted()).toEqual(["c1 ended", "c2 parked"]);
   expect(calls.resume("c2", "prompts/get")).toBeUndefined();
   expect(calls.resume("c2", "tools/call")).toBe(after);
   calls.end(after, 9, false);
-  expect(told(changes)).toEqual(["c2 ended"]);
+  expect(takeTexts(changes)).toEqual(["c2 ended"]);
   changes[Symbol.dispose]();
   calls.step(begin(calls, 3), "asked", 9);
-  expect(told(calls.watch())).toEqual(["c3 asked"]);
+  expect(takeTexts(calls.watch())).toEqual(["c3 asked"]);
   expect(stepsOf(before).map(({ state }) => state)).toEqual(["queued", "sent", "asked", "answered", "ended"]);
 });
 
-test("of many calls some are told and the others counted, and a call that was told of is told to have ended", () => {
+test("of many calls some are shown and the others counted, and the end of a shown call is shown", () => {
   const calls = new LiveCalls();
   const changes = calls.watch();
   const slow = Array.from({ length: 150 }, (_, index) => begin(calls, index + 1));

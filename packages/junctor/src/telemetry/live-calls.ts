@@ -19,12 +19,12 @@ export class LiveCalls {
     this.#history = history;
   }
 
-  /** Those underway, oldest first. */
+  /** The calls underway, oldest first. */
   get underway(): readonly CallRecord[] {
     return this.#underway.values().toSorted((one, another) => one.number - another.number);
   }
 
-  /** Those that ended last, newest first, after those whose caller is away. */
+  /** The calls whose caller is away, and after them the calls that ended last, newest first. */
   get recent(): readonly CallRecord[] {
     return [...[...this.#away.values()].toReversed(), ...this.newest(maxRecent)];
   }
@@ -41,7 +41,7 @@ export class LiveCalls {
     call.place = this.#underway.add(call);
   }
 
-  /** A call of this method of which a caller brings the answers; undefined when it is not known any more. */
+  /** The call of this method whose caller comes back with answers; undefined when it is not known any more. */
   resume(id: string, method: string): CallRecord | undefined {
     const number = Number(id.slice(1));
     const call = this.#away.get(number);
@@ -94,7 +94,7 @@ export class LiveCalls {
     });
   }
 
-  /** Those that ended last, newest first. */
+  /** The calls that ended last, newest first. */
   newest(most: number): readonly CallRecord[] {
     return this.#ended.newest(most);
   }
@@ -134,7 +134,7 @@ class EndedCalls {
 /** Finds the calls that were not noted. */
 interface CallSource {
   readonly underway: readonly CallRecord[];
-  /** Those that ended last, newest first. */
+  /** The calls that ended last, newest first. */
   newest(most: number): readonly CallRecord[];
 }
 
@@ -162,9 +162,9 @@ export class CallChanges {
     this.#note(call);
   }
 
-  /** A call that the reader knows is noted, so that the reader learns of its end though many others end. */
+  /** A call that the reader knows is noted, so that the reader learns of its end even if many others end. */
   ended(call: CallRecord): void {
-    const isKnown = call.told !== undefined || call.steps !== undefined;
+    const isKnown = call.lastSeenState !== undefined || call.steps !== undefined;
     if (!isKnown || !this.#note(call)) this.#unread++;
   }
 
@@ -182,18 +182,20 @@ export class CallChanges {
     for (const call of calls) this.#noted.delete(call);
     const unread = this.#unread;
     this.#unread = 0;
-    const isNew = (call: CallRecord): boolean => call.told !== call.state && !calls.includes(call);
-    const ended = this.#source.newest(unread).filter((call) => call.told === undefined && isNew(call));
+    const isNew = (call: CallRecord): boolean => call.lastSeenState !== call.state && !calls.includes(call);
+    const ended = this.#source
+      .newest(unread)
+      .filter((call) => call.lastSeenState === undefined && isNew(call));
     const shown = ended.slice(0, maxTaken - calls.length);
     const begun = this.#source.underway.filter((call) => !this.#noted.has(call) && isNew(call));
     calls.push(...shown);
     calls.push(...begun.slice(0, maxTaken - calls.length));
-    for (const call of calls) call.told = call.state;
+    for (const call of calls) call.lastSeenState = call.state;
     return { calls, skipped: unread - shown.length };
   }
 
   #note(call: CallRecord): boolean {
-    if (this.#noted.size >= maxNoted && call.told === undefined) return false;
+    if (this.#noted.size >= maxNoted && call.lastSeenState === undefined) return false;
     this.#noted.add(call);
     return true;
   }

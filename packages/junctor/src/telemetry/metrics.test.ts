@@ -56,7 +56,7 @@ test("names of hostile servers cannot end a label or a line", () => {
   expect(text).toContain(String.raw`x{server="a\"} 1\nevil 2\\"} 1`);
 });
 
-test("charts tell rate, errors and quantiles of each step, keep an hour, and do not grow with time", () => {
+test("charts have rate, errors and quantiles of each step, keep an hour, and do not grow with time", () => {
   const metrics = new CallMetrics();
   const charts = new Charts(metrics);
   for (let count = 0; count < 100; count++) metrics.record(call, count < 98 ? 0.0015 : 0.4);

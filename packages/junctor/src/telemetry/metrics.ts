@@ -92,7 +92,7 @@ export class CallCounts {
   }
 }
 
-/** What an error is counted under; empty for none. */
+/** The error type that a call is counted under; empty for a success. */
 function errorTypeOf({ outcome, code }: CallRecord): string {
   switch (outcome) {
     case "ok":
@@ -174,7 +174,7 @@ export class CallMetrics {
   }: {
     /** Tools beyond this number are counted as `_other`; 1,000. */
     readonly maxTools?: number;
-    /** The same for all series together, counting by method and era; 5,000. */
+    /** Beyond this number of series, calls are counted by method and era alone; 5,000. */
     readonly maxSeries?: number;
   } = {}) {
     this.#maxTools = maxTools;
@@ -294,7 +294,7 @@ export function quantileOf(counts: Float64Array, quantile: number): number | und
   return fineBounds.at(-1);
 }
 
-/** Counts of nothing. */
+/** Counts that are all zero. */
 export function noCounts(): Float64Array {
   return new Float64Array(fineBounds.length + 1);
 }

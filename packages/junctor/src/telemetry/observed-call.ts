@@ -73,7 +73,7 @@ interface TracePlace {
   readonly span: TraceContext | undefined;
 }
 
-/** The request that is observed, and the parts that are told of it. */
+/** The request that is observed, and the parts that it is reported to. */
 interface Arrival {
   readonly parts: TelemetryParts;
   /** When this round of the call began. */
@@ -97,7 +97,7 @@ export function placeOf(
 /** One request as metrics, traces, the access log and the live feed see it. */
 export class ObservedCall implements Observation {
   readonly #arrival: Arrival;
-  /** That of the call's first round, once it is known. */
+  /** The record of the call's first round, once that is known. */
   #record: CallRecord;
   #trace: TracePlace | undefined;
   traceparent: string | undefined = undefined;
@@ -130,7 +130,7 @@ export class ObservedCall implements Observation {
 
   found(server: string, ownName: string, name: string): void {
     const record = this.#record;
-    // Work may go on after the request was answered. Its record waits to be counted, and does not change any more.
+    // Work may go on after the request was answered. Its record waits to be counted, and no longer changes.
     if (record.endedAt !== undefined) return;
     record.server = server;
     record.ownName = shortened(ownName);
@@ -209,7 +209,7 @@ export class ObservedCall implements Observation {
     record.name ??= nameOf(record);
     record.params = undefined;
     record.sound = undefined;
-    // A failure without an error was told to the model, in a result.
+    // A failure without an error was reported to the model, in a result.
     if (error === undefined && record.outcome === "failed") record.outcome = "tool_error";
     record.outcome ??= "ok";
     record.bytesIn = params?.byteLength ?? 0;

@@ -14,9 +14,9 @@ interface OtlpOptions {
   readonly onFailed: (reason: string) => void;
 }
 
-/** Sends spans to a collector. Disposing it sends those that wait. */
+/** Sends spans to a collector. Disposing it sends the spans that wait. */
 export interface OtlpExporter extends SpanSink, AsyncDisposable {
-  /** Spans that were sent, and those that were dropped. */
+  /** How many spans were sent, and how many were dropped. */
   readonly counts: { readonly sent: number; readonly dropped: number };
 }
 
@@ -218,7 +218,7 @@ class OtlpThread implements AsyncDisposable {
   }
 
   async post(body: string): Promise<PostAnswer> {
-    const bytes = new TextEncoder().encode(body); // Has memory of its own, which the thread is given.
+    const bytes = new TextEncoder().encode(body); // It has memory of its own, which moves to the thread.
     let worker: Worker;
     try {
       worker = this.#worker ??= this.#start();

@@ -48,7 +48,7 @@ export interface Telemetry extends Disposable {
   onStep(listener: () => void): () => void;
 }
 
-/** What the page says of itself in the requests that it makes. They are known by this object, which no request from outside can have. */
+/** The client info of the page. Its requests are recognised by this very object, which no request from outside can have. */
 export const pageClient: Implementation = Object.freeze({ name: "junctor-page", version: packageVersion });
 
 /** Most characters of arguments or of a result that are kept of a call; one more says that there were more. */

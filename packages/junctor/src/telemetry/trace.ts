@@ -30,7 +30,7 @@ export function toTraceparent({ traceId, spanId, isSampled }: TraceContext): str
 
 /** The context that a request carries in its `_meta`, as OpenTelemetry's conventions for MCP have it. */
 export function contextOf(params: RawJson | undefined): TraceContext | undefined {
-  // Most requests carry none: to see that, the text is searched, and no member of it is looked at. A key may be spelled with escapes.
+  // Most requests carry none, so the text is searched before any member is read. A key may be spelled with escapes.
   const text = params?.textOf("_meta");
   if (text === undefined || !(text.includes("traceparent") || text.includes("\\"))) return undefined;
   return parseTraceparent(metaOf(params)?.at("traceparent")?.value);

@@ -71,7 +71,7 @@ export function sampled(written: string, more: Partial<Sampled> = {}): Sampled {
   return { role: "assistant", content: text(written), model: "test-model", stopReason: "endTurn", ...more };
 }
 
-/** Handlers that answer by the script and tell of every question. A question without an answer fails the call. */
+/** Handlers that answer by the script and report every question. A question without an answer fails the call. */
 export function toHandlers(
   { elicit, elicitUrl, sample, roots }: TestAnswers,
   onQuestion: (question: TestQuestion) => void,
@@ -129,8 +129,8 @@ function createUnanswered(message: string): RpcError {
 }
 
 /**
- * The same server, except that a request fails when a question it asked had no answer. A legacy server would tell the tool
- * of it and go on, and the test would never hear of it. A modern client fails the call by itself.
+ * The same server, except that a request fails when a question it asked had no answer. A legacy server would report the error to the tool
+ * and go on, and the test would never see it. A modern client fails the call by itself.
  */
 export function failUnanswered(server: Server): Server {
   return {
@@ -155,7 +155,7 @@ export function failUnanswered(server: Server): Server {
   };
 }
 
-/** The context of one request on a channel, which tells when a question of that request had no answer. */
+/** The context of one request on a channel, which reports each question of that request that had no answer. */
 function watch(context: WireContext, onUnanswered: (error: RpcError) => void): WireContext {
   return {
     ...context,

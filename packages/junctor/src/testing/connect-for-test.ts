@@ -21,7 +21,7 @@ export interface TestOptions {
   readonly record?: string;
 }
 
-/** A client in the same process as its server, which keeps what it was asked and told. */
+/** A client in the same process as its server, which keeps the questions and events that it got. */
 export interface TestClient extends Client {
   /** Every question so far, in order, with its answer. */
   readonly questions: readonly TestQuestion[];
@@ -54,7 +54,7 @@ export async function connectForTest(
   const questions: TestQuestion[] = [];
   const events: CallEvent[] = [];
   const changes: Change[] = [];
-  const hear = (event: CallEvent): void => void events.push(event);
+  const noteEvent = (event: CallEvent): void => void events.push(event);
 
   const server = isServer(target) ? target : createServer(await toTested(target, record), info, time);
   if (record !== undefined && isServer(target))
@@ -62,12 +62,12 @@ export async function connectForTest(
   const tested = { server: failUnanswered(server) };
   const client = await connect(caller === undefined ? tested : { ...tested, caller }, {
     handlers: toHandlers(answers, (question) => questions.push(question)),
-    onLog: hear,
+    onLog: noteEvent,
     ...time,
     ...(revision === undefined ? {} : { revision }),
   });
   const { mode, capabilities } = await client.agreement();
-  // A legacy client says once what it wants to read; a modern one says it with every call.
+  // A legacy client sets the log level once; a modern one sends it with every call.
   if (mode.kind === "legacy" && capabilities.logging !== undefined)
     await client.request("logging/setLevel", { level: "debug" });
   const stop = client.onChange?.((change) => void changes.push(change));
@@ -76,7 +76,7 @@ export async function connectForTest(
     logLevel: "debug",
     ...given,
     onEvent: (event) => {
-      hear(event);
+      noteEvent(event);
       given.onEvent?.(event);
     },
   });

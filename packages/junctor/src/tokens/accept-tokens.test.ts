@@ -310,21 +310,21 @@ describe("refused with 401 is a token", () => {
     expect(await stage.send(`${encoded}.${payload}.${signature}`)).toMatchObject({ refused: 401 });
   });
 
-  test("and no word of it is told: 8 digits of its hash are", async () => {
+  test("and no word of it is shown: 8 digits of its hash are", async () => {
     const token = await stage.issuer.sign({
       sub: "secret-subject",
       aud: "https://secret-audience.example.com",
     });
     const answer = await stage.send(token);
-    const told = JSON.stringify([answer, stage.refused.at(-1), stage.warnings]);
+    const shown = JSON.stringify([answer, stage.refused.at(-1), stage.warnings]);
     expect(stage.refused.at(-1)?.token).toMatch(/^[0-9a-f]{8}$/);
-    expect(told).not.toContain("secret-");
-    for (const part of token.split(".")) expect(told).not.toContain(part);
+    expect(shown).not.toContain("secret-");
+    for (const part of token.split(".")) expect(shown).not.toContain(part);
   });
 });
 
 describe("a request", () => {
-  test("without a token is challenged, and hears of no error", async () => {
+  test("without a token is challenged, and gets no error", async () => {
     const { authenticate } = await createStage();
     const challenge = `Bearer resource_metadata="${metadataUrl}", scope="mcp:use"`;
     for (const header of [undefined, "Basic YTpi", ""])
@@ -340,7 +340,7 @@ describe("a request", () => {
       });
   });
 
-  test("with a token that is refused hears why", async () => {
+  test("with a token that is refused gets the reason", async () => {
     const { issuer, send } = await createStage();
     expect(await send(await issuer.sign({ exp: 1 }))).toMatchObject({
       challenge: `Bearer error="invalid_token", error_description="the token expired", resource_metadata="${metadataUrl}", scope="mcp:use"`,
@@ -462,7 +462,7 @@ describe("keys of an issuer", () => {
     expect(await send(await issuer.sign({ sub: "later" }))).toMatchObject({ refused: 401 });
   });
 
-  test("that cannot be had at all are not a reason to let a caller in", async () => {
+  test("that cannot be fetched at all are not a reason to let a caller in", async () => {
     const { issuer, send } = await createStage();
     issuer.isDown = true;
     expect(await send(await issuer.sign())).toMatchObject({ refused: 503 });

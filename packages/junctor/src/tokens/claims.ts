@@ -30,7 +30,7 @@ interface TokenClaimOptions {
 const maxLength = 256;
 const maxItems = 1000;
 
-/** The caller of a token whose claims were checked. Throws `BadToken` for a token that names none. */
+/** The caller of a token whose claims were checked. Throws `BadToken` for a token without a subject. */
 export function toTokenCaller(
   claims: Claims,
   { alias, issuer, groupsClaim, implies }: TokenClaimOptions,
@@ -53,7 +53,7 @@ export function toTokenCaller(
   };
 }
 
-/** Refuses tokens that prove a sign-in to a client, and give no right to call anything: ID tokens and their kin. */
+/** Refuses tokens that prove a sign-in to a client, and give no right to call anything: ID tokens and the like. */
 export function refuseForeignKinds(claims: Claims, headerType: unknown): void {
   const isIdToken = ["nonce", "at_hash", "c_hash", "s_hash"].some((claim) => claims[claim] !== undefined);
   if (isIdToken || claims["events"] !== undefined) throw new BadToken(noAccessToken);

@@ -46,7 +46,7 @@ export interface IssuerOptions {
 export const usualAlgorithms: readonly string[] =
   "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");
 
-/** What an issuer says of a token. */
+/** What an issuer confirms about a token. */
 export interface Vouched {
   readonly caller: Caller;
   /** How long the answer may be kept. */
@@ -100,7 +100,7 @@ export class Issuer {
     await this.#keys.fetch();
   }
 
-  /** The caller of a JWT. Rejects with `BadToken`, or with `IssuerUnavailable` when the keys cannot be had. */
+  /** The caller of a JWT. Rejects with `BadToken`, or with `IssuerUnavailable` when the keys cannot be fetched. */
   async verify(token: string, resource: string): Promise<Vouched> {
     const { issuer, algorithms = usualAlgorithms } = this.options;
     const { jwtVerify } = await import("jose");
@@ -248,7 +248,7 @@ function describeRefusal(error: unknown, resource: string): string {
   }
 }
 
-/** What an issuer says of itself (RFC 8414, or OpenID Connect Discovery). */
+/** The metadata of an issuer (RFC 8414, or OpenID Connect Discovery). */
 interface IssuerMetadata {
   readonly jwksUri: string | undefined;
   readonly introspectionUri: string | undefined;
@@ -346,7 +346,7 @@ class KeySet {
     }
   };
 
-  /** Fetches the keys, once for all who ask meanwhile. */
+  /** Fetches the keys, once for all requests that come meanwhile. */
   fetch(): Promise<void> {
     const { clock } = this.#options;
     if (this.#underway !== undefined) return this.#underway;
@@ -429,7 +429,7 @@ class IntrospectionGate {
   /** Lookups that may begin now, and when they were counted. */
   #credit = burst;
   #countedAt: number;
-  /** Good answers of late, the older the less. */
+  /** The recent good answers; the older one is, the less it counts. */
   #good = 0;
   #stopTimer: (() => void) | undefined;
 
@@ -475,15 +475,15 @@ class IntrospectionGate {
     if (isKnown) this.#known.push(waiter);
     else {
       this.#quota.add(address);
-      const line = this.#unknown.get(address);
-      if (line === undefined) this.#unknown.set(address, [waiter]);
-      else line.push(waiter);
+      const queue = this.#unknown.get(address);
+      if (queue === undefined) this.#unknown.set(address, [waiter]);
+      else queue.push(waiter);
     }
     this.#beginNext();
     return waiter.turn.promise;
   }
 
-  /** Begins the lookups whose turn it is, and comes back when the next one may begin. */
+  /** Begins the lookups whose turn it is, and sets a timer for the next one. */
   #beginNext(): void {
     this.#stopTimer?.();
     this.#stopTimer = undefined;
@@ -509,12 +509,12 @@ class IntrospectionGate {
   /** An address that had its turn waits until all others had theirs. */
   #remove(waiter: Waiter): void {
     const { isKnown, address } = waiter;
-    const line = isKnown ? this.#known : (this.#unknown.get(address) ?? []);
-    line.splice(line.indexOf(waiter), 1);
+    const queue = isKnown ? this.#known : (this.#unknown.get(address) ?? []);
+    queue.splice(queue.indexOf(waiter), 1);
     if (isKnown) return;
     this.#quota.give(address);
     this.#unknown.delete(address);
-    if (line.length > 0) this.#unknown.set(address, line);
+    if (queue.length > 0) this.#unknown.set(address, queue);
   }
 
   #mayBegin(isKnown: boolean): boolean {

@@ -83,7 +83,7 @@ export class Tokens {
     return this.#admit(last.vouched, key, resource, request);
   }
 
-  /** A token that is bound to a certificate is good on the connections of that certificate only, however well it is known. */
+  /** A token that is bound to a certificate is good on the connections of that certificate only, also when it is cached. */
   #admit(
     { caller, boundTo }: Vouched,
     key: string,
@@ -168,7 +168,7 @@ async function issuerOf(token: string): Promise<string | undefined> {
   }
 }
 
-/** What was found of a token. */
+/** The result of checking a token. */
 interface KnownToken {
   /** Undefined: the token was refused. */
   readonly vouched: Vouched | undefined;
@@ -181,7 +181,7 @@ const maxGood = 10_000;
 const maxBad = 1000;
 const keepBadMs = 30_000;
 
-/** What was found of tokens, by their hashes, each for as long as it is valid. Verifying a signature costs a hundred times as much. */
+/** The results of checking tokens, by their hashes, each for as long as it is valid. Verifying a signature costs a hundred times as much. */
 class TokenCache {
   readonly #clock: Clock;
   readonly #good = new Map<string, KnownToken>();

@@ -14,7 +14,7 @@ import type { ServerConfig } from "../config/index.ts";
 export interface CallerGroup {
   /** A legacy session, the name of a caller, or the number of a process; undefined for all callers. */
   readonly owner: object | string | number | undefined;
-  /** Whose share of the connections it has: the name of the caller, also of a session; without names the owner. */
+  /** Whose share of the connections it counts towards: the name of the caller, also of a session; without names the owner. */
   readonly holder: CallerGroup["owner"];
   /** The era that is tried first. */
   readonly era: "modern" | "legacy" | undefined;
@@ -98,7 +98,7 @@ export class CallerGroups {
     }
     if (eras === undefined) return this.everyone;
     const isSpoken = eras.spoken === "modern" && (!isLegacy || eras.isModernOnly);
-    // Where questions may come outside of any call, a conversation of its own says whose they are.
+    // Questions may come outside of any call: only a conversation of its own tells which caller they are for.
     const isOwn = !isSpoken && relayable.key !== "";
     if (isOwn) return this.#intern({ owner, era: "legacy", declares: relayable, extensions, holder });
     const isEveryones = (isSpoken || eras.spoken === "legacy") && extensions.key === "";

@@ -33,9 +33,9 @@ interface CallsOptions extends FollowedTasksOptions {
   readonly isOne: boolean;
   /** Sends an operation by a client, on behalf of a caller. */
   readonly send: (client: Client, operation: Operation, context: CallContext) => Awaitable<Outcome>;
-  /** Whether a tool that needs a task is called for callers that know none. */
+  /** Whether a tool that needs a task is called for callers that do not know tasks. */
   readonly holdsTasks: () => boolean;
-  /** A call became a task on a connection. Gives the task as callers know it. */
+  /** A call became a task on a connection. Returns the task as callers know it. */
   readonly onTask: (outcome: Outcome, attempt: Pick<Attempt, "client" | "pooled">) => Outcome;
   /** The error that the caller gets for a failure on a connection. */
   readonly toFailure: (error: unknown, connection: Connection) => unknown;

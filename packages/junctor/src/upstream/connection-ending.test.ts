@@ -42,7 +42,7 @@ describe("resting", () => {
     expect(made.alive).toBe(0);
   });
 
-  test("whoever needs it while it ends gets the next one", async () => {
+  test("a call that needs it while it ends gets the next one", async () => {
     const made = createMadeConnection();
     await made.up();
     const resting = made.connection.rest();
@@ -79,7 +79,7 @@ describe("resting", () => {
 });
 
 describe("disposing", () => {
-  test("during a start gives it up, and tells who waits", async () => {
+  test("during a start gives it up, and fails the calls that wait", async () => {
     const made = createMadeConnection();
     const waiting = made.connection.whenUp(never);
     await turn();
@@ -95,7 +95,7 @@ describe("disposing", () => {
     expect(made.clock.sleeping).toBe(0);
   });
 
-  test("during a start that does not heed it closes what was opened, and never calls it up", async () => {
+  test("during a start that ignores it closes what was opened, and never reports it as up", async () => {
     const opener = createFakeOpener();
     const deaf = new AbortController().signal;
     const made = createMadeConnection({ open: (life) => opener.open({ ...life, signal: deaf }) });
@@ -158,7 +158,7 @@ describe("disposing", () => {
   });
 });
 
-test("a call that comes while a server is being stopped is told so", async () => {
+test("a call that comes while a server is being stopped fails with that reason", async () => {
   const made = createMadeConnection();
   await made.up();
   const stopping = made.connection[Symbol.asyncDispose]();

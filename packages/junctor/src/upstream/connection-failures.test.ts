@@ -28,7 +28,7 @@ test.each([
   ["a lost child", new ClosedError("outcome_unknown", `node --token=${secret} is gone`)],
   ["what a child wrote", new ConnectError("cmd", "it exited with code 3", { stderr: secret })],
   ["a stack", new Error(`it failed\n    at ${secret}`)],
-])("callers are told of %s without command and address", async (_, error) => {
+])("callers learn of %s without command and address", async (_, error) => {
   const clock = createVirtualClock(1_000_000);
   const opener = createFakeOpener();
   await using connection = new Connection({
@@ -41,10 +41,10 @@ test.each([
     startPatienceMs: () => 30_000,
     report: () => {},
   });
-  const told = connection.whenUp(new AbortController().signal).catch((reason: unknown) => reason);
+  const failure = connection.whenUp(new AbortController().signal).catch((reason: unknown) => reason);
   await turn();
   opener.last.fail(error);
-  expect(await told).toBeInstanceOf(UpstreamError);
-  expect(((await told) as Error).message).not.toContain(secret);
+  expect(await failure).toBeInstanceOf(UpstreamError);
+  expect(((await failure) as Error).message).not.toContain(secret);
   expect((connection.health as { reason?: string }).reason).not.toContain(secret);
 });

@@ -60,7 +60,7 @@ const examples = [
   return [true, false].map((keepsAlive): [boolean, number, [Step, boolean][]] => [keepsAlive, 0, each]);
 });
 
-test("whatever happens, one is opened at a time and six a minute, everybody hears, and nothing is left", async () => {
+test("whatever happens, one is opened at a time and six a minute, every waiting call ends, and nothing is left", async () => {
   const seen = new Set<string>();
   await fc.assert(
     fc.asyncProperty(fc.boolean(), fc.nat(), steps, async (keepsAlive, seed, happening) => {
@@ -96,7 +96,7 @@ test("whatever happens, one is opened at a time and six a minute, everybody hear
           expect(transitions[state]).toContain(kind);
           seen.add(`${state} to ${kind}`);
           state = kind;
-          // Whoever hears of it finds the connection as it is now.
+          // A listener finds the connection as it is now.
           expect(connection.health.kind).toBe(kind);
           expect(connection.client !== undefined).toBe(kind === "up");
         },
@@ -106,7 +106,7 @@ test("whatever happens, one is opened at a time and six a minute, everybody hear
         controllers.push(controller);
         const once = (): Promise<unknown> =>
           connection.whenUp(controller.signal).then((client) => {
-            // Nobody is given what is over.
+            // No call gets a client that is closed.
             expect(opener.openings.find(({ fake }) => fake?.client === client)?.fake?.isClosed).toBe(false);
           });
         const waiting: Promise<unknown> = (triesAgain ? once().catch(once) : once())

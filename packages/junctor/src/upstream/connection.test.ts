@@ -31,7 +31,7 @@ describe("starting", () => {
     expect(made.clock.sleeping).toBe(0);
   });
 
-  test("it tells what was agreed on and how long it took", async () => {
+  test("its health has what was agreed on and how long it took", async () => {
     const made = createMadeConnection();
     made.connection.start();
     await made.clock.advance(700);
@@ -60,7 +60,7 @@ describe("starting", () => {
     expect(made.clock.sleeping).toBe(0);
   });
 
-  test("a start that fails tells everybody who waits, at once", async () => {
+  test("a start that fails fails all waiting calls at once", async () => {
     const made = createMadeConnection();
     const all = [made.connection.whenUp(never), made.connection.whenUp(never)];
     await turn();
@@ -121,7 +121,7 @@ describe("starting", () => {
     expect(made.clock.sleeping).toBe(0);
   });
 
-  test("a server that is gone before it was quite there has failed, and is started again", async () => {
+  test("a server that is lost before it is fully up has failed, and is started again", async () => {
     const made = createMadeConnection();
     const waiting = made.connection.whenUp(never);
     await turn();
@@ -135,7 +135,7 @@ describe("starting", () => {
 });
 
 describe("when it is lost", () => {
-  test("it is started again after a while, and whoever calls meanwhile waits for it", async () => {
+  test("it is started again after a while, and calls that come meanwhile wait for it", async () => {
     const made = createMadeConnection();
     await made.up();
     made.last.lose(gone);
@@ -274,7 +274,7 @@ describe("when it is lost", () => {
     expect(await settle(waiting)).toBe("up");
   });
 
-  test("whoever tries again the moment it failed does not wait in vain", async () => {
+  test("a call that tries again the moment it failed gets the next client", async () => {
     const made = createMadeConnection({ keepsAlive: false });
     const again = made.connection.whenUp(never).catch(() => made.connection.whenUp(never));
     await turn();

@@ -19,7 +19,7 @@ export const transitions: { readonly [From in State]: readonly State[] } = {
   stopped: [],
 };
 
-/** How a server is called in answers to people and programs: one that waits for its turn is starting to them. */
+/** The status that users and programs see: a server that waits for its turn counts as starting. */
 export function statusOf({ kind }: Pick<Health, "kind">): Exclude<State, "waiting"> {
   return kind === "waiting" ? "starting" : kind;
 }
@@ -33,10 +33,10 @@ export interface ConnectionStatus {
   readonly inUse: number;
 }
 
-/** How a failure is told; of which server it is says what is a secret in it. */
+/** Describes a failure; the secrets of `server` are taken out of the text. */
 export type DescribeFailure = (failure: Failure, server?: string) => string;
 
-/** Why a server cannot be called now, for those who tried. Callers are told the reason alone unless `toText` says more. */
+/** Why a server cannot be called now. Failures are described by the reason alone unless `toText` says more. */
 export function describeHealth(
   health: Health,
   now: number,
@@ -74,7 +74,7 @@ export type OpenClient = (opening: {
   readonly timeouts: number;
   /** To be called before something is started; what it throws prevents that. */
   readonly onOpen: () => void;
-  /** To be called with how busy the process is that was started. */
+  /** To be called when a process was started, with a function that says how busy it is. */
   readonly onSpawned: (progress: () => StartProgress) => void;
   /** To be called when the server is gone. */
   readonly onLost: (reason: Error) => void;
@@ -88,7 +88,7 @@ export interface ConnectionOptions extends StartsOptions {
   readonly patienceMs: number;
   /** How long a call waits for the first start. */
   readonly startPatienceMs: () => number;
-  /** How callers are told of a failure; by its reason alone. */
+  /** How a failure is described to callers; by its reason alone when left out. */
   readonly describeFailure?: DescribeFailure | undefined;
   /** Called at every change of its health, when `client` is already what it is from now on. */
   readonly report: (health: Health, cause?: unknown) => void;
@@ -107,9 +107,9 @@ interface Attempt {
 const stableMs = 10_000;
 
 /**
- * One client of a server, kept alive. However many need it, it is started once, and never more often than its limits allow.
+ * One client of a server, kept alive. However many calls need it, it is started once, and never more often than its limits allow.
  *
- * Its state is one machine: health, client, attempt and those who wait for it change together, in the same moment.
+ * Its state is one machine: health, client, attempt and waiting calls change together, synchronously.
  */
 export class Connection implements AsyncDisposable {
   readonly #options: ConnectionOptions;
@@ -122,9 +122,9 @@ export class Connection implements AsyncDisposable {
   #client: Client | undefined;
   #attempt: Attempt | undefined;
   #running: Promise<void> | undefined;
-  /** How many wait for it to be up. */
+  /** How many calls wait for it to be up. */
   #needing = 0;
-  /** The client that was asked for a sign of life and has not answered yet. */
+  /** The client that was pinged and has not answered yet. */
   #doubted: Client | undefined;
 
   constructor(options: ConnectionOptions) {
@@ -146,7 +146,7 @@ export class Connection implements AsyncDisposable {
     if (!this.#isStopped) this.#running ??= this.#run();
   }
 
-  /** The client, waited for as long as there is hope. Rejects with an `UpstreamError`: nothing was sent. */
+  /** The client, waited for as long as it may still come up in time. Rejects with an `UpstreamError`: nothing was sent. */
   async whenUp(signal: AbortSignal): Promise<Client> {
     const { clock, patienceMs, startPatienceMs } = this.#options;
     const until = clock.now() + (this.#starts.failures === 0 ? startPatienceMs() : patienceMs);
@@ -168,7 +168,7 @@ export class Connection implements AsyncDisposable {
     }
   }
 
-  /** A request failed as if the server were gone. Where it does not say so itself, it is asked for a sign of life. */
+  /** A request failed as if the server were gone: a ping finds out. */
   doubt(): void {
     const client = this.#client;
     if (client === undefined || client === this.#doubted) return;
@@ -178,7 +178,7 @@ export class Connection implements AsyncDisposable {
       .then(
         () => {},
         (error: unknown) => {
-          // One that answers anything at all is alive, and one that is slow to may be at work on a long call.
+          // A server that answers anything is alive, and a slow one may be busy with a long call.
           if (isDoubtful(error) && this.#client === client) this.#attempt?.lost.resolve(error as Error);
         },
       )
@@ -221,13 +221,13 @@ export class Connection implements AsyncDisposable {
       if (wasEnded && !this.#isStopped && this.#health.kind !== "idle") this.#become({ kind: "idle" });
       const isNeeded = this.#needing > 0 || (this.#options.keepsAlive && !wasEnded);
       if (isNeeded && !this.#isStopped) continue;
-      // In the same moment as it was decided: a call that needs it from here on restarts it.
+      // Without an `await` after the decision: a call that needs it from here on restarts it.
       this.#running = undefined;
       return;
     }
   }
 
-  /** Waits its turn, starts the server, lasts, and ends. */
+  /** Waits its turn, starts the server, stays until it is lost, and ends. */
   async #try({ ending: { signal }, lost }: Attempt): Promise<void> {
     const { clock } = this.#options;
     const starts = this.#starts;
@@ -248,7 +248,7 @@ export class Connection implements AsyncDisposable {
       client = await this.#open(before.kind === "down" ? before : undefined, signal, lost.resolve);
       agreement = await client.agreement();
     } catch (error) {
-      // It may be gone before it was quite there.
+      // It may be lost before it is fully up.
       if (client !== undefined) void this.#closing.close(client);
       return fail(error);
     }

@@ -53,12 +53,12 @@ describe("a failure on the way to a server", () => {
     ],
     ["what it says of our headers", new RpcError("rpc.header_mismatch", "Mcp-Name"), "failed", "answered"],
   ])(
-    "%s names the server and what became of the call, and nothing that is not the caller's to know",
+    "%s names the server and what became of the call, and nothing that callers must not see",
     (_, error, reason, delivery) => {
-      const told = toUpstreamError("files", error);
-      expect(told).toBeInstanceOf(UpstreamError);
-      const { code, server, message, cause } = told as UpstreamError;
-      expect(told).toMatchObject({ delivery });
+      const failure = toUpstreamError("files", error);
+      expect(failure).toBeInstanceOf(UpstreamError);
+      const { code, server, message, cause } = failure as UpstreamError;
+      expect(failure).toMatchObject({ delivery });
       expect({ code, server }).toEqual({ code: `upstream.${reason}`, server: "files" });
       expect(message).toContain("files");
       expect(message).not.toContain(secret);
@@ -79,7 +79,7 @@ describe("a failure on the way to a server", () => {
     expect(toUpstreamError("files", error)).toBe(error);
   });
 
-  test("who gave up is told their own reason", () => {
+  test("a caller that gave up gets its own reason", () => {
     const reason = new Error("the client hung up");
     expect(toUpstreamError("files", new AbortedError("outcome_unknown", reason))).toBe(reason);
     const bare = new AbortedError("not_sent", undefined);

@@ -20,13 +20,13 @@ import {
 import { clip } from "@junctor/core/schema";
 import { junctor } from "../invocation/index.ts";
 
-/** Why a server failed: for programs, for callers, and for those who run the gateway. */
+/** Why a server failed: for programs, for callers, and for the operator. */
 export function toFailure(cause: unknown, hide: Hide = (text) => text): Failure {
   const said = cause instanceof ConnectError ? cause.stderr.trim() : "";
   return { code: failureCodeOf(cause), reason: hideText(toReason(cause), hide), said };
 }
 
-/** The reason for a failure, with the last words of its process if there are any: for those who run the gateway. */
+/** The reason for a failure, with the last words of its process if there are any: for the operator. */
 export function withLastWords({ reason, said }: Pick<Failure, "reason" | "said">): string {
   const words = lastWordsOf(said);
   return words === undefined ? reason : `${reason}: ${words}`;
@@ -47,7 +47,7 @@ export function isTelling(line: string): boolean {
   return !noise.some((pattern) => pattern.test(text));
 }
 
-/** The line of what a process wrote that says why it ended, most likely. */
+/** The line of a process's output that most likely says why it ended. */
 export function lastWordsOf(said: string): string | undefined {
   const words = stripVTControlCharacters(said).split("\n").findLast(isTelling);
   return words === undefined ? undefined : clip(words.trim(), 200);
@@ -97,14 +97,14 @@ function describe(cause: unknown): string {
 
 const strayReason = "it wrote text that is not an MCP message to its standard output";
 
-/** The message of such an error names the address. */
+/** Without the message of the error, which names the address. */
 function notMcp(cause: unknown): string {
   const http = cause instanceof Error && cause.cause instanceof HttpError ? cause.cause : cause;
   if (http instanceof HttpError) return `it answered with HTTP status ${http.status} and no MCP message`;
   return describe(cause);
 }
 
-/** Codes that are about our hop to the server. Passed on, they would tell the caller something untrue about its own. */
+/** Codes that are about our hop to the server. Passed on, they would mislead the caller about its own hop. */
 const hopCodes: ReadonlySet<number> = new Set([
   rpcCodes["rpc.parse"],
   rpcCodes["rpc.invalid_request"],
@@ -172,7 +172,7 @@ function toAuthorizationText(server: string, { code }: AuthorizationError): stri
   }
 }
 
-/** The message of an error about a page names the address. */
+/** Without the message of an HTTP error, which names the address. */
 function noSense(server: string, { message, cause }: RpcError): string {
   const what =
     cause instanceof HttpError ? `HTTP status ${cause.status} and no MCP message.` : toSentence(message);
@@ -191,7 +191,7 @@ export function hideText(text: string, hide: Hide): string {
   return JSON.parse(hide(JSON.stringify(text))) as string;
 }
 
-/** A server that repeats what it was given in confidence must not tell our callers. */
+/** A server may repeat secrets that it was given: callers must not see them. */
 function hideIn(error: RpcError, hide: Hide): RpcError {
   const text = JSON.stringify([error.message, error.data ?? null]);
   const hidden = hide(text);
@@ -200,7 +200,7 @@ function hideIn(error: RpcError, hide: Hide): RpcError {
   return new RpcError(error.code, message, { rpcCode: error.rpcCode, data: data ?? undefined });
 }
 
-/** Whether a failure says that a server may be gone, and not just that it did not like a request. */
+/** Whether a failure suggests that the server is gone, and not just that it refused a request. */
 export function isDoubtful(error: unknown): boolean {
   if (error instanceof HttpError) return error.status >= 502;
   return error instanceof ClosedError || error instanceof ConnectError;
@@ -210,11 +210,11 @@ export function isDoubtful(error: unknown): boolean {
 export interface Failure {
   readonly code: FailureCode;
   readonly reason: string;
-  /** The end of what a child wrote to its standard error stream; for those who run the gateway, not for callers. */
+  /** The end of what a child wrote to its standard error stream; for the operator, not for callers. */
   readonly said: string;
 }
 
-/** How a connection is. What may follow what is in `transitions`. */
+/** The state of a connection. `transitions` says which state may follow which. */
 export type Health =
   /** Not needed so far, or not for a while. */
   | { readonly kind: "idle" }

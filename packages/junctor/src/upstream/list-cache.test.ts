@@ -17,24 +17,24 @@ import { ListCache, type Listed, type ListKind } from "./list-cache.ts";
 interface Made {
   readonly lists: ListCache;
   readonly clock: VirtualClock;
-  readonly told: (readonly ListKind[])[];
+  readonly reported: (readonly ListKind[])[];
   readonly toolNames: () => readonly string[];
 }
 
 function make({ known }: { readonly known?: Listed } = {}): Made {
   const clock = createVirtualClock(1_000_000);
-  const told: (readonly ListKind[])[] = [];
+  const reported: (readonly ListKind[])[] = [];
   const lists = new ListCache({
     clock,
     remembered: known,
     report: (changed) => {
-      if (changed.length > 0) told.push(changed);
+      if (changed.length > 0) reported.push(changed);
     },
   });
   return {
     lists,
     clock,
-    told,
+    reported,
     toolNames: () => lists.listed.tools.map(({ name }) => name),
   };
 }
@@ -47,8 +47,8 @@ const offering = (...names: readonly string[]): FakeAnswers => ({
 });
 
 describe("listing", () => {
-  test("everything is listed when a server comes up, and what changed is told", async () => {
-    const { lists, told, toolNames } = make();
+  test("everything is listed when a server comes up, and what changed is reported", async () => {
+    const { lists, reported, toolNames } = make();
     expect(lists.isListed).toBe(false);
     await lists.begin(
       createFakeClient({
@@ -59,28 +59,28 @@ describe("listing", () => {
     );
     expect(toolNames()).toEqual(["a", "b"]);
     expect(lists.listed).toMatchObject({ hints: { ttlMs: 5, cacheScope: "public" }, problems: [] });
-    expect(told.flat().toSorted()).toEqual(["resources", "tools"]);
+    expect(reported.flat().toSorted()).toEqual(["resources", "tools"]);
     expect(lists.isListed).toBe(true);
   });
 
-  test("the same lists of another process are the same arrays, and nothing is told", async () => {
-    const { lists, told } = make();
+  test("the same lists of another process are the same arrays, and nothing is reported", async () => {
+    const { lists, reported } = make();
     await lists.begin(createFakeClient(offering("a", "b")).client);
     const { tools: before, prompts } = lists.listed;
     lists.end();
     await lists.begin(createFakeClient(offering("a", "b")).client);
     expect(lists.listed.tools).toBe(before);
     expect(lists.listed.prompts).toBe(prompts);
-    expect(told).toEqual([["tools"]]);
+    expect(reported).toEqual([["tools"]]);
   });
 
   test("another order, and another description, is a change", async () => {
-    const { lists, told } = make();
+    const { lists, reported } = make();
     await lists.begin(createFakeClient(offering("a", "b")).client);
     await lists.begin(createFakeClient(offering("b", "a")).client);
     const described = tools("b", "a").map((tool) => ({ ...tool, description: "new" }));
     await lists.begin(createFakeClient({ tools: () => Promise.resolve(described) }).client);
-    expect(told).toEqual([["tools"], ["tools"], ["tools"]]);
+    expect(reported).toEqual([["tools"], ["tools"], ["tools"]]);
   });
 
   test("a list that hangs hides neither the others nor what was known of it", async () => {
@@ -107,7 +107,7 @@ describe("what clients would refuse", () => {
     expect(namesOf(lists)).toEqual(["y", "p"]);
   });
 
-  test("stays known while its list cannot be had", async () => {
+  test("stays known while its list fails", async () => {
     const { lists } = make();
     const fake = createFakeClient({ ...offering("a"), faults: [fault("tools", "x")] });
     await lists.begin(fake.client);
@@ -119,7 +119,7 @@ describe("what clients would refuse", () => {
 });
 
 describe("when a list fails", () => {
-  test("the last good one stays, and the problem is told without addresses", async () => {
+  test("the last good one stays, and the problem is described without addresses", async () => {
     const { lists, toolNames } = make();
     await lists.begin(createFakeClient(offering("a")).client);
     const failing = createFakeClient({
@@ -157,7 +157,7 @@ describe("when a list fails", () => {
     expect(other.listed.isConfirmed).toBe(false);
   });
 
-  test("a list that is known from before and cannot be had now is not confirmed", async () => {
+  test("a list that is known from before and fails now is not confirmed", async () => {
     const { lists: first } = make();
     const resources = (): Promise<readonly [{ name: string; uri: string }]> =>
       Promise.resolve([{ name: "r", uri: "x:r" }]);
@@ -313,8 +313,8 @@ describe("the end of a server", () => {
     expect(fake.asked.tools).toBe(1);
   });
 
-  test("while it lists makes its answer no news, and does not hold up the next", async () => {
-    const { lists, toolNames, told } = make();
+  test("while it lists drops its answer, and does not hold up the next", async () => {
+    const { lists, toolNames, reported } = make();
     const slow = createDeferred<readonly Tool[]>();
     const begun = lists.begin(createFakeClient({ tools: () => slow.promise }).client);
     lists.end();
@@ -323,10 +323,10 @@ describe("the end of a server", () => {
     slow.resolve(tools("old"));
     await begun;
     expect(toolNames()).toEqual(["new"]);
-    expect(told).toEqual([["tools"]]);
+    expect(reported).toEqual([["tools"]]);
   });
 
-  test("while it lists keeps what its failing would say to itself", async () => {
+  test("while it lists is not reported as a problem of the list", async () => {
     const { lists } = make();
     const slow = createDeferred<readonly Tool[]>();
     const begun = lists.begin(createFakeClient({ tools: () => slow.promise }).client);

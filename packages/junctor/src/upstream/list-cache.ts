@@ -20,13 +20,13 @@ export interface Listed {
   readonly resources: readonly Resource[];
   readonly templates: readonly ResourceTemplate[];
   readonly prompts: readonly Prompt[];
-  /** How long it may be kept by others. */
+  /** How long others may keep it. */
   readonly hints: CacheHints;
   /** The lists that failed, and why. */
   readonly problems: readonly string[];
   /** Whether the server that runs now listed all of this; else some of it is known from before. */
   readonly isConfirmed: boolean;
-  /** The same of its tools alone. */
+  /** The same for its tools alone. */
   readonly areToolsConfirmed: boolean;
   /** Definitions that clients would refuse: those that were mended, and those that were left out. */
   readonly faults: readonly ListFault[];
@@ -75,7 +75,7 @@ interface ListCacheOptions {
   readonly clock: Clock;
   /** The lists of an earlier run. */
   readonly remembered?: Listed | undefined;
-  /** The lists of another connection. A list that says the same is the same array, so that many connections take the memory of one. */
+  /** The lists of another connection. An equal list is the same array, so that many connections take the memory of one. */
   readonly twin?: (() => Listed) | undefined;
   /** Called with the lists that changed, once they are known here. `isFirst`: a list came for the first time. */
   readonly report: (changed: readonly ListKind[], isFirst: boolean) => void;
@@ -93,7 +93,7 @@ interface Fetching {
   /** The kinds of things that the server said have changed since the timer was set. */
   readonly announced: Set<ListKind>;
   stopTimer: (() => void) | undefined;
-  /** How long the next announcement is waited on before the server is listed again. */
+  /** How long after the next announcement the server is listed again. */
   pauseMs: number;
   /** When the server was last listed because of an announcement. */
   listedAt: number;
@@ -101,7 +101,7 @@ interface Fetching {
   restsUntil: number;
 }
 
-/** How long changes are waited for that come with the first. */
+/** How long to wait for more changes after the first. */
 const gatherMs = 50;
 
 /** Longest pause before a server that announces changes again and again is listed. */
@@ -113,7 +113,10 @@ const quietPauses = 4;
 /** Pause after a list, for each item in it; 30 s at most. Reading a long list costs CPU time here, and again when callers list it. */
 const restPerItemMs = 1;
 
-/** Pause after a list that failed, as a multiple of the time it took; 30 s at most. It may have been too long, and was read up to the limit. */
+/**
+ * Pause after a list that failed, as a multiple of the time it took; 30 s at most. A list that is too long fails after it was read up to
+ * the limit.
+ */
 const restPerFailure = 20;
 
 /**
@@ -125,7 +128,7 @@ const restPerFailure = 20;
 export class ListCache {
   readonly #options: ListCacheOptions;
   readonly #problems = new Map<ListPart, string>();
-  /** Each settles when its list came for the first time, or could not be had. */
+  /** Each settles when its list came for the first time, or failed. */
   readonly #firsts = new Map(listParts.map((part) => [part, createDeferred<void>()]));
   readonly #unconfirmed = new Set<ListPart>(listParts);
   #listed: Listed = nothingListed;
@@ -179,7 +182,7 @@ export class ListCache {
     if (health.kind === "down" || health.kind === "stopped") this.#failure.resolve();
   }
 
-  /** A server came up: everything is listed. Resolves when that is done, for better or worse. */
+  /** A server came up: everything is listed. Resolves when each list came or failed. */
   begin(client: Client): Promise<void> {
     this.end();
     const fetching: Fetching = {
@@ -194,7 +197,7 @@ export class ListCache {
     };
     this.#fetching = fetching;
     client.onChange?.((change) => {
-      if (this.#fetching === fetching) this.#hear(fetching, change);
+      if (this.#fetching === fetching) this.#noteChange(fetching, change);
     });
     return this.#refresh(fetching, listParts);
   }
@@ -205,7 +208,7 @@ export class ListCache {
     this.#fetching = undefined;
   }
 
-  /** Lists some things again now that were not listed since a moment, if the server is up. */
+  /** If the server is up, lists those of these kinds again that were not listed since this time. */
   async refreshSince(kinds: readonly ListKind[], since: number): Promise<void> {
     const fetching = this.#fetching;
     if (fetching === undefined) return;
@@ -218,7 +221,7 @@ export class ListCache {
     );
   }
 
-  /** Lists everything again, in the background, if one of the lists was not asked for this long, or as long as the server said that they keep. */
+  /** Lists everything again, in the background, if one of the lists is older than this, and older than the server said that lists may be kept. */
   refreshAfter(ms: number): void {
     const staleMs = Math.max(ms, this.#listed.hints.ttlMs);
     const oldest = Math.min(...listParts.map((part) => this.#lastAskedAt(part)));
@@ -226,7 +229,7 @@ export class ListCache {
     void this.#refresh(this.#fetching, listParts);
   }
 
-  /** Resolves when every list came since the start or could not be had, or the server failed. */
+  /** Resolves when every list came or failed since the start, or the server failed. */
   async untilAll(): Promise<void> {
     await Promise.all(listParts.flatMap((part) => this.#orFailure(this.#first(part)) ?? []));
   }
@@ -248,7 +251,7 @@ export class ListCache {
     const { clock } = this.#options;
     const now = clock.now();
     const { kind } = this.#health;
-    // One that is up and does not list is waited for once, and not by each call.
+    // A server that is up and does not list is waited for once, and not by each call.
     const since = this.#health.kind === "up" ? this.#health.since : now;
     const leftMs = since + startTimeoutMs - now;
     const isComing =
@@ -274,7 +277,7 @@ export class ListCache {
     return waitFor(Promise.race([first, listed]), { ms: leftMs, clock });
   }
 
-  /** Settles when a list came for the first time since the start, or could not be had; undefined when that is so. */
+  /** Settles when a list came for the first time since the start, or failed; undefined when that has happened. */
   #first(part: ListPart): Promise<void> | undefined {
     return this.#firsts.get(part)?.promise;
   }
@@ -291,7 +294,7 @@ export class ListCache {
     return this.#askedAt.get(part) ?? 0;
   }
 
-  #hear(fetching: Fetching, { part }: Change): void {
+  #noteChange(fetching: Fetching, { part }: Change): void {
     const kind = announcedAs(part);
     // What is in a group may be in any list.
     for (const each of kind === "groups" ? (Object.keys(partsOf) as ListKind[]) : [kind])
@@ -353,7 +356,7 @@ export class ListCache {
     report(isChanged || isAnnounced ? [kind] : [], isFirst);
   }
 
-  /** Takes a new answer for one list; a list that cannot be had stays as it was last known. */
+  /** Takes a new answer for one list; a list that failed stays as it was last known. */
   #take(part: ListPart, answer: ListAnswer, client: Client): { isChanged: boolean; isFirst: boolean } {
     if ("error" in answer)
       this.#problems.set(part, `its ${names[part]} cannot be listed: ${toReason(answer.error)}`);

@@ -29,14 +29,14 @@ interface OpenServerOptions {
   readonly onCredential?: ((server: string, event: CredentialEvent) => void) | undefined;
 }
 
-/** Opens a way to a server as its config says. Its output and its warnings go to the log, under its name. */
+/** Makes a function that connects to a server as its config says. The server's output and warnings go to the log, under its name. */
 export function createOpenServer(
   config: ServerConfig,
   given: OpenServerOptions,
 ): (options: ConnectOptions) => Promise<Client> {
   const { log, clock = systemClock, guardian, words, logins, drafts = [], authorizer, onCredential } = given;
   const { name, launch, sandbox, oauth } = config;
-  // Shared by all lines of the server: a dead one breaks the streams of all, again and again.
+  // Shared by all connections: when the server dies, the streams of all break, again and again.
   const warnings = new Repeats({ clock });
   const warnStill = (text: string, facts: object = {}): void => {
     const cause = toCause(text);
@@ -49,7 +49,7 @@ export function createOpenServer(
     clientInfo: { name: "junctor", version: packageVersion },
     onWarning: (text: string) => warnStill(text),
     groups: drafts.includes("groups"),
-    // The gateway tells these once for each server, not once for each connection.
+    // The gateway logs these once for each server, not once for each connection.
     onListFault: () => {},
     onLog: ({ level, data }: { readonly level: string; readonly data: unknown }) =>
       log.debug({ server: name, level, data }, "log message of a server"),
@@ -110,7 +110,7 @@ function toCause(text: string): string {
   return text.startsWith("Left out") ? text : (text.split(": ", 1)[0] ?? text).replaceAll(/\d+/g, "0");
 }
 
-/** What became of a credential, for the log. */
+/** Logs an event of a credential. */
 export function logCredential(log: GatewayLog, server: string, { kind, ...facts }: CredentialEvent): void {
   const texts = {
     login: "signed in",
@@ -140,7 +140,7 @@ interface ConnectionFactoryOptions {
   readonly slots?: StartSlots | undefined;
   /** Takes the secrets of the config out of messages to callers. */
   readonly hide?: Hide | undefined;
-  /** How callers are told of a failure; by its reason alone. */
+  /** How a failure is described to callers; by its reason alone when left out. */
   readonly describeFailure?: DescribeFailure | undefined;
   /** Whether the server may run in another process of the gateway, which comes and goes for reasons of its own. */
   readonly isPlaced?: boolean | undefined;
@@ -154,7 +154,7 @@ const patienceMs = 2000;
 /** Most processes of a server in a minute that do not last, for all groups together. */
 const maxShortLives = 12;
 
-/** A server over HTTP that a caller needs is tried again so soon after it failed: to connect costs little. */
+/** How long after a failure a server over HTTP is tried again when a caller needs it: connecting costs little. */
 const hurryMs = 1500;
 
 /** Most attempts to reach a server over HTTP in a minute, those of each transport counted. */
@@ -163,10 +163,10 @@ const maxHttpStarts = 240;
 /** The longest back-off for a server that may run elsewhere. How often it is started here is limited by its gate. */
 const maxPlacedMs = 2000;
 
-/** A server that did not answer in time gets up to so many times as much when it is started again. */
+/** A server that did not answer in time gets more time at the next start, up to this factor. */
 const maxTimeoutFactor = 8;
 
-/** All connections to a server have these things in common. */
+/** Makes the connections to one server, with what they have in common. */
 export function createConnectionFactory(options: ConnectionFactoryOptions): CreateConnection {
   const { config, configNow, connect, clock, habits } = options;
   // Connections come and go with sessions and calls, and with them their own gates. Those over HTTP start no process.

@@ -17,7 +17,7 @@ const sessionOf = (holder: string): CallerGroup => ({
   extensions: nothingDeclared,
 });
 
-/** Lines over HTTP, of which there may be 256 in all. They are idle unless a test says otherwise. */
+/** Connections over HTTP, of which there may be 256 in all. They are idle unless a test says otherwise. */
 function create(): OwnConnections {
   const clock = createVirtualClock();
   const [config] = parseConfigValue(
@@ -84,7 +84,7 @@ test("one caller's waiting calls leave room for another's", async () => {
   await expect(other).resolves.toBe("connection");
   const refused = (await settled).filter(({ status }) => status === "rejected");
   expect(refused).toHaveLength(200);
-  // What waited no longer counts.
+  // Calls that waited before no longer count.
   const again = queue.wait("any", signal, "greedy");
   queue.serve(() => "connection");
   await expect(again).resolves.toBe("connection");

@@ -20,9 +20,9 @@ export interface PooledConnection {
   /** The client while the connection is up, and the era it speaks. */
   readonly client: Client | undefined;
   readonly era: "modern" | "legacy" | undefined;
-  /** Whether a caller hears of changes of its lists. The same function each time: changes are gathered by it. */
+  /** Whether a caller is notified of changes of its lists. The same function each time: changes are grouped by it. */
   readonly isFor: (caller: CallerInfo) => boolean;
-  /** The sessions that used it and are not over: they hear its announcements. */
+  /** The sessions that used it and are not over: they get its announcements. */
   readonly sessions: Set<object>;
   /** Calls and watches that use it. */
   inUse: number;
@@ -47,7 +47,7 @@ export interface Loan {
 
 interface PoolOptions {
   readonly config: ServerConfig;
-  /** What of the config may change while the server runs. */
+  /** The part of the config that may change while the server runs. */
   readonly configNow: () => Pick<ServerConfig, "maxConnections">;
   readonly groups: CallerGroups;
   readonly createConnection: CreateConnection;
@@ -61,7 +61,7 @@ interface PoolOptions {
   readonly report: (event: UpstreamEvent) => void;
 }
 
-/** How long a conversation may take to hear of a change that another heard of. */
+/** How long a conversation may take to announce a change after another one did. */
 const relistMs = 500;
 /** How long a server that did not know the legacy era is not asked for it again. */
 const retryLegacyMs = 10 * 60_000;
@@ -118,7 +118,7 @@ export class Pool implements AsyncDisposable {
     return this.#hand(this.everyone, signal);
   }
 
-  /** Lends a connection for one call of a caller. Rejects when it cannot be had in time. */
+  /** Lends a connection for one call of a caller. Rejects when none is free in time. */
   async lend(caller: CallerInfo, signal: AbortSignal): Promise<Loan> {
     if (this.#isClosed) throw stopped(this.#options.config.name);
     if (!this.#options.groups.hasOwners) await this.everyone.connection.whenUp(signal);
@@ -196,7 +196,7 @@ export class Pool implements AsyncDisposable {
       get era() {
         return eraOf(connection);
       },
-      // Callers hear of the connection for everyone where their own lists nothing.
+      // Callers get the changes of the connection for everyone where their own lists nothing.
       isFor: (caller) => {
         const own = this.find(caller);
         return own === pooled || (isEveryone && own?.lists.isListed !== true);
@@ -215,7 +215,7 @@ export class Pool implements AsyncDisposable {
     const { client } = connection;
     lists.noteHealth(health);
     this.#options.report({ kind: "health", health, cause, pooled });
-    // A caller that watches something hears of it again without having to call first.
+    // A watch goes on without its caller having to call first.
     if (health.kind === "down" && watches.size > 0) setImmediate(() => connection.start());
     if (health.kind !== "up" || client === undefined) return;
     if (this.#isTrial(pooled) && pooled.era === "modern") return this.#giveUpLegacy(pooled);
@@ -223,7 +223,10 @@ export class Pool implements AsyncDisposable {
     watches.renew(client);
   }
 
-  /** Not every conversation hears of changes. A connection that has not listed again by itself, soon after another connection did, is made to. */
+  /**
+   * Not every conversation is notified of changes. A connection that has not listed again by itself, soon after another connection did, is
+   * made to.
+   */
   #refreshOthers(changed: readonly ListKind[]): void {
     const { clock, groups } = this.#options;
     const since = clock.now() - relistMs;
@@ -310,7 +313,7 @@ interface OwnConnectionsOptions extends Pick<PoolOptions, "config" | "configNow"
 
 /** Most connections over HTTP besides that for everyone: each is a few kilobytes here and a session there. */
 const maxHttpConnections = 256;
-/** Lines that were not used for this long, and that no session needs, are closed. */
+/** Connections that were not used for this long, and that no session needs, are closed. */
 const idleMs = 5 * 60_000;
 
 /** The connections to one server besides that for everyone. At their limit one that is idle makes room for a new one. */
@@ -338,7 +341,7 @@ export class OwnConnections implements AsyncDisposable {
     return [...this.#connections];
   }
 
-  /** One that is up, if there is one; of several the one used last: its process may remember the caller. */
+  /** A connection that is up, if there is one; of several the one used last: its process may remember the caller. */
   find(group: CallerGroup): PooledConnection | undefined {
     let found: PooledConnection | undefined;
     for (const pooled of this.#connections) {
@@ -349,7 +352,7 @@ export class OwnConnections implements AsyncDisposable {
     return found;
   }
 
-  /** A new connection for an group; undefined when all of them are busy, or its owner has its share of them. */
+  /** A new connection for a group; undefined when all of them are busy, or its owner has its share of them. */
   open(group: CallerGroup): PooledConnection | undefined {
     const busy = this.all.filter(({ group: { owner }, inUse }) => owner === group.owner && inUse > 0);
     // Where calls have connections to themselves, one owner must not take all of them: a call may wait for a person.
@@ -507,7 +510,7 @@ type Listener = (notice: Notice) => void;
 /** A resource that is watched. */
 interface Watched {
   readonly listeners: Set<Listener>;
-  /** The server was restarted and did not agree again. */
+  /** The server was restarted and refused the watch. */
   isRefused: boolean;
   /** Resolves with the function that ends the watch on the server; rejects when the server refused. */
   stop: Promise<() => void>;
@@ -541,11 +544,11 @@ export class Watches {
     return stop;
   }
 
-  /** The server is another: everything is asked for again, and everything may have changed. */
+  /** The server was restarted: everything is watched again, and everything may have changed. */
   renew(client: Client): void {
     for (const [uri, entry] of this.#watched) {
       this.#ask(uri, entry, client);
-      const missed = (): void => tell(entry, { kind: "updated", uri });
+      const missed = (): void => notify(entry, { kind: "updated", uri });
       entry.stop.then(missed, missed);
     }
   }
@@ -554,7 +557,7 @@ export class Watches {
     const stop = watch(uri, client, entry);
     entry.isRefused = false;
     entry.stop = stop;
-    // A server that no longer has it says so; a caller that watches it hears of a change and finds out.
+    // A server that no longer has it says so; callers that watch it are notified of a change, and find out.
     stop.catch(() => {
       if (entry.stop === stop) entry.isRefused = true;
     });
@@ -578,9 +581,9 @@ function begin(uri: string, client: Client): Watched {
 async function watch(uri: string, client: Client, entry: Pick<Watched, "listeners">): Promise<() => void> {
   if (client.watch === undefined) throw new NotFoundError("resource", uri);
   const target = { part: "resources", name: uri, ref: undefined } as const;
-  return client.watch(target, createCallContext(), (notice) => tell(entry, notice));
+  return client.watch(target, createCallContext(), (notice) => notify(entry, notice));
 }
 
-function tell({ listeners }: Pick<Watched, "listeners">, notice: Notice): void {
+function notify({ listeners }: Pick<Watched, "listeners">, notice: Notice): void {
   for (const listener of listeners) listener(notice);
 }

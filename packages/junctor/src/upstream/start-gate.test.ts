@@ -29,7 +29,7 @@ test("a start that is old does not count", async () => {
   expect(gate.delayMs).toBe(100);
 });
 
-test("who starts only when there is no delay never starts more often than the window lets", async () => {
+test("starts that wait for the end of the delay are never more than the window allows", async () => {
   const limits = fc.record({
     maxStarts: fc.integer({ min: 1, max: 8 }),
     windowMs: fc.integer({ min: 1, max: 500 }),
@@ -59,7 +59,7 @@ test("who starts only when there is no delay never starts more often than the wi
   );
 });
 
-test("who waits for as long as it says may start", async () => {
+test("a start may begin after the delay", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(100), { maxLength: 20, size: "max" }), async (waits) => {
       const clock = createVirtualClock();

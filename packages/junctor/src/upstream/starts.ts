@@ -58,7 +58,7 @@ export interface StartsOptions {
    * any connection while started processes stay up.
    */
   readonly common?: StartGate | undefined;
-  /** How long after a failure it is tried again at a caller's wish, however long the back-off is; for servers that are not processes. */
+  /** How long after a failure it is tried again when a caller needs it, however long the back-off is; for servers that are not processes. */
   readonly hurryMs?: number | undefined;
   /** Whether it is started again by itself when it was lost; else when it is needed next. */
   readonly keepsAlive: boolean;
@@ -129,7 +129,7 @@ export class Starts {
     this.timeouts = 0;
   }
 
-  /** The server was up for a while: earlier failures count no more. */
+  /** The server was up for a while: earlier failures no longer count. */
   reset(): void {
     this.#options.backoff.reset();
     this.failures = 0;
@@ -143,7 +143,7 @@ export class Starts {
     const since = clock.now();
     const gateMs = delayMsOf(this.#options);
     const nextTryAt = since + Math.max(gateMs, ownDelayMs ?? backoff.next());
-    // One that may not be started is down for the reason for which the earlier ones failed.
+    // A start that the limits forbid has the reason for which the earlier ones failed.
     const earlier = isTooOften(cause) ? (gate.failure ?? common?.failure) : undefined;
     const failure = earlier ?? toFailure(cause, hide);
     gate.failure = failure;
@@ -198,7 +198,7 @@ interface WaitingStart {
   readonly begin: () => void;
 }
 
-/** One that uses less between two looks, as part of that time, waits for something and keeps no other from starting. */
+/** A start that uses a smaller part of the processor's time between two looks waits for something, and does not slow others down. */
 const minShare = 0.1;
 
 /** How long {@link StartSlots.startGently} holds. */

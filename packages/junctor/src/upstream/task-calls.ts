@@ -66,9 +66,9 @@ export interface FollowedTasksOptions {
   readonly here?: string | undefined;
 }
 
-/** Calls that need a task, for callers that know none. */
+/** Calls that need a task, for callers that do not know tasks. */
 export interface FollowedTasks {
-  /** Calls a server once more that did nothing because the call needs a task, and follows the task. */
+  /** Repeats a call that the server refused because it needs a task, and follows the task. */
   begin(client: Client, operation: Operation, context: CallContext): Promise<Outcome>;
   /** Resumes a task whose caller brings answers. A refused answer leaves the task as it is. */
   resume(client: Client, operation: Operation, context: CallContext, state: FollowedState): Promise<Outcome>;
@@ -85,7 +85,7 @@ export function createFollowedTasks(options: FollowedTasksOptions): FollowedTask
     return isOther ? other : client;
   };
   const followingOf = (client: Client, { name }: Operation, context: CallContext): FollowedCall => {
-    if (!hasTasks(client, context)) throw lacks(server, "tasks");
+    if (!hasTasks(client, context)) throw noLongerOffers(server, "tasks");
     return { ...options, provider: client, tool: name, context };
   };
   return {
@@ -128,11 +128,11 @@ async function useTask(
   return provider.call(createOperation(method, tool, { ref, arguments: answers }), context);
 }
 
-/** How long the wish to cancel a task may take. */
+/** How long cancelling a task may take. */
 const cancelMs = 2000;
 
 /**
- * Follows a task for a caller that knows none, and ends as the call would have ended. Its messages become progress, its
+ * Follows a task for a caller that does not know tasks, and ends as the call would have ended. Its messages become progress, its
  * questions those of the call. A caller that leaves, and one that cannot be asked, cancel it.
  */
 async function followToEnd(
@@ -186,7 +186,7 @@ async function followToEnd(
   }
 }
 
-/** How a call ends whose task has ended. */
+/** The end of a call whose task has ended. */
 function toResult(ended: Outcome, server: string): Outcome {
   if (ended.kind === "complete") return { kind: "complete", result: ended.result };
   if (ended.kind === "failed") throw ended.error;
@@ -195,7 +195,7 @@ function toResult(ended: Outcome, server: string): Outcome {
 }
 
 /** A server that had something when it was listed does not offer it any more. */
-export function lacks(server: string, what: string): UpstreamError {
+export function noLongerOffers(server: string, what: string): UpstreamError {
   const text = `${server} no longer offers ${what}.`;
   return new UpstreamError("failed", text, { server, delivery: "not_sent" });
 }

@@ -22,7 +22,7 @@ import type { UseAt } from "./calls.ts";
 import type { Pool, PooledConnection } from "./pool.ts";
 import { needsTasks } from "./task-calls.ts";
 
-/** Longest id of a server that is passed on, sealed. */
+/** Longest task id of a server that is passed on, sealed. */
 const maxIdLength = 1024;
 /** Most ends of tasks that are remembered. */
 const maxEnds = 16_384;
@@ -46,8 +46,9 @@ interface UpstreamTasksOptions {
   readonly toFailure: (error: unknown) => unknown;
   /** Whether tasks of the server end with one process of it. */
   readonly isProcess: boolean;
-  /** The address of this replica, where the gateway has several, and the way to the same server at another one. */
+  /** The address of this replica, where the gateway has several. */
   readonly here?: string | undefined;
+  /** Uses the same server at another replica. */
   readonly useAt: UseAt;
 }
 
@@ -77,7 +78,7 @@ export class UpstreamTasks {
     return withRef(this.#withFailure(outcome), known);
   }
 
-  /** The same for one that the gateway hosts. */
+  /** The same for a task that the gateway hosts. */
   toHostedTask(outcome: Outcome): Outcome {
     const { ref } = outcome.task ?? { ref: "" };
     return withRef(outcome, withAddress(prefixes.hosted + ref, this.#options.here));
@@ -100,7 +101,7 @@ export class UpstreamTasks {
       if (operation.method === "tasks/get") return this.#look(client, sent, found.own, context);
       return client.call(sent, context);
     }).then(named);
-    // Its caller need not look at it again, and it counts until it was seen to have ended.
+    // The task counts until it was seen to have ended, and its caller need not look at it again.
     if (operation.method !== "tasks/cancel") return done;
     return done.then(async (outcome) => {
       await Promise.resolve(this.call(toLook(operation), context)).catch(() => {});
@@ -145,7 +146,7 @@ export class UpstreamTasks {
     );
   }
 
-  /** Looks at a task again and again. Servers need not tell of their tasks. */
+  /** Looks at a task again and again. Servers need not announce changes of their tasks. */
   async #poll(target: Target, context: CallContext, tell: (outcome: Outcome) => void): Promise<() => void> {
     const { clock } = this.#options;
     const over = new AbortController();
@@ -189,7 +190,7 @@ function toLook({ name, ref }: Target): Operation {
   return createOperation("tasks/get", name, { ref });
 }
 
-/** An outcome whose task has another name. */
+/** An outcome with another ref for its task. */
 function withRef(outcome: Outcome, ref: string): Outcome {
   return outcome.task === undefined ? outcome : { ...outcome, task: { ...outcome.task, ref } };
 }
@@ -271,7 +272,7 @@ interface TaskConnectionsOptions {
   readonly clock: Clock;
 }
 
-/** Most tasks of one server: servers of the toolkit have room for as many of one caller, which is the gateway to them. */
+/** Most tasks of one server: servers of the toolkit allow as many for one caller, and the gateway is one caller to them. */
 const maxTasks = 1024;
 /** How long a task that no caller looks at is counted, and its connection kept. */
 const unseenMs = 3_600_000;
@@ -297,7 +298,7 @@ export class TaskConnections {
     return this.#tasks.size;
   }
 
-  /** The connection of a task; undefined for any connection. */
+  /** The connection of a task; undefined when any will do. */
   find(ref: string): PooledConnection | undefined {
     return this.#tasks.get(ref)?.connection?.pooled;
   }

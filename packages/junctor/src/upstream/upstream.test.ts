@@ -112,7 +112,7 @@ describe("calls", () => {
     expect(made.upstream.inFlight).toBe(0);
   });
 
-  test("of all callers share one process, which is told everything that can be asked", async () => {
+  test("of all callers share one process, to which everything that can be asked is declared", async () => {
     const made = make();
     void made.upstream.start();
     await made.comeUp();
@@ -279,7 +279,7 @@ describe("a lazy server", () => {
     expect(made.clock.sleeping).toBe(0);
   });
 
-  test("is started by who looks at its lists for the first time, and not by who looks again after it rested", async () => {
+  test("is started by the first look at its lists, and not by a look after it rested", async () => {
     const made = make({ start: "lazy", idleStopMs: 1000 });
     expect(made.upstream.beginListing(createCallContext(), "tools")).toBeInstanceOf(Promise);
     await made.comeUp();
@@ -326,7 +326,7 @@ describe("looking", () => {
     ).toBeUndefined();
   });
 
-  test("for callers of a new kind whose lists cannot be had shows what is there for everybody", async () => {
+  test("for callers of a new kind whose lists fail shows what is there for everybody", async () => {
     const made = make(overHttp);
     void made.upstream.start();
     await made.comeUp();

@@ -37,7 +37,7 @@ import { type Listed, toListing } from "./list-cache.ts";
 import { createConnectionFactory } from "./open-server.ts";
 import { type Loan, ownListMs, Pool, type PooledConnection, type UpstreamEvent } from "./pool.ts";
 import type { StartSlots } from "./starts.ts";
-import { hostTask, knowsTasks, lacks, taskSupportOf } from "./task-calls.ts";
+import { hostTask, knowsTasks, noLongerOffers, taskSupportOf } from "./task-calls.ts";
 import { TaskConnections, UpstreamTasks } from "./tasks.ts";
 
 interface UpstreamOptions {
@@ -51,7 +51,7 @@ interface UpstreamOptions {
   readonly slots?: StartSlots | undefined;
   /** The lists of an earlier run, if they are known. */
   readonly remembered?: Listed | undefined;
-  /** Whether lists wait for its first lists. False for one that was waited for without success in an earlier run; true. */
+  /** Whether lists wait for its first lists. False for one that was waited for without success in an earlier run; true when left out. */
   readonly isAwaited?: boolean;
   /** Called when it asks a caller something for the first time. */
   readonly onAsked?: () => void;
@@ -64,7 +64,7 @@ interface UpstreamOptions {
   readonly clock?: Clock;
   /** Takes the secrets of the config out of messages to callers. */
   readonly hide?: Hide;
-  /** How callers are told of a failure; by its reason alone. */
+  /** How a failure is described to callers; by its reason alone when left out. */
   readonly describeFailure?: DescribeFailure | undefined;
   /** Called for everything that happens on its connections. */
   readonly report: (event: UpstreamEvent) => void;
@@ -192,7 +192,7 @@ export class Upstream implements Provider, AsyncDisposable {
     return this.#config;
   }
 
-  /** Settings that need no other process may be replaced while the server runs. */
+  /** Settings that need no new process may be replaced while the server runs. */
   set config(next: ServerConfig) {
     const { start, idleStopMs } = this.#config;
     this.#config = next;
@@ -335,7 +335,7 @@ export class Upstream implements Provider, AsyncDisposable {
     const { method, name } = operation;
     if (method !== "tools/call") {
       const isOfExtension = methods.get(method)?.extension !== undefined;
-      if (!isOfExtension && !client.offers(context).serves(method)) throw lacks(this.name, method);
+      if (!isOfExtension && !client.offers(context).serves(method)) throw noLongerOffers(this.name, method);
       return client.call(operation, context);
     }
     const declares = context.capabilities.extensions !== undefined && knowsTasks(context);
@@ -434,13 +434,13 @@ export class Upstream implements Provider, AsyncDisposable {
   }
 }
 
-/** A server may turn out to have anything, whatever its connection for everyone was told. */
+/** A server may turn out to have anything, whatever it declared on the connection for everyone. */
 export const offersAll: Offers = {
   serves: () => true,
   extensions: { [extensionIds.skills]: { directoryRead: true }, [extensionIds.tasks]: {} },
 };
 
-/** How long such a list of one server is waited for, at first and once it is known: a list is of all servers. */
+/** How long a list of skills or groups of one server is waited for, the first time and later: a caller's list is of all servers. */
 const maxFirstMs = 5000;
 const maxAgainMs = 1000;
 /** How long a list that was late is not waited for. */
@@ -464,7 +464,7 @@ export function createLateList<P extends LateListPart>(
   options: LateListOptions<P>,
 ): (context: CallContext) => Promise<Listing<Items[P]>> {
   const { part, clock, pool, calls } = options;
-  /** Of the connection for everyone: those of another connection are for its callers alone. */
+  /** The last list of the connection for everyone: lists of other connections are for their callers alone. */
   let last: Listing<Items[P]> | undefined;
   /** By connection: until when its list is not waited for, because it was late. 0 for a connection that gave it. */
   const lateUntil = new WeakMap<PooledConnection, number>();

@@ -31,7 +31,7 @@ function createServer(refuses: () => readonly string[] = () => []): Server {
   return { client, watched, events };
 }
 
-test("however many watch, the server is asked once, and told when the last is gone", async () => {
+test("however many watch, the server gets one watch, which ends with the last of them", async () => {
   const { client, events, watched } = createServer();
   const watches = new Watches();
   const stops = await Promise.all([1, 2, 3].map(() => watches.add("x:1", client)));
@@ -66,7 +66,7 @@ test("a server without resources that can be watched says that there is none", a
   expect(watches.size).toBe(0);
 });
 
-test("one that was restarted is asked for everything, and all may have changed", async () => {
+test("a server that was restarted gets every watch again, and every resource may have changed", async () => {
   const missed: string[] = [];
   const watches = new Watches();
   const hear = (notice: Notice): void => void missed.push(notice.kind === "updated" ? notice.uri : "");
@@ -83,7 +83,7 @@ test("one that was restarted is asked for everything, and all may have changed",
   expect(before.events).not.toContain("stop x:1");
 });
 
-test("one that no longer has a resource when it was restarted is asked again by the next who watches", async () => {
+test("a server that no longer has a resource after a restart is asked again by the next watch", async () => {
   let refuses = ["x:1"];
   const watches = new Watches();
   const stop = await watches.add("x:1", createServer().client);
@@ -99,7 +99,7 @@ test("one that no longer has a resource when it was restarted is asked again by 
   expect(watches.size).toBe(1);
 });
 
-test("who stops before the server agreed leaves nothing watched", async () => {
+test("a watch that is stopped before the server agreed leaves nothing watched", async () => {
   const agreed = createDeferred<void>();
   let isWatched = false;
   const { client } = createFakeClient({
@@ -120,7 +120,7 @@ test("who stops before the server agreed leaves nothing watched", async () => {
   expect(watches.size).toBe(0);
 });
 
-test("whoever watches hears of what lies below as well, and of nothing else, until it stops", async () => {
+test("a watch gets notices of what lies below as well, and of nothing else, until it is stopped", async () => {
   const { client, announce } = createFakeClient({ watch: async () => () => {} });
   const watches = new Watches();
   const heard: string[] = [];

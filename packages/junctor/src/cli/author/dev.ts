@@ -102,7 +102,7 @@ function commandFor(file: string): readonly string[] {
   return [process.execPath, ...loader, "--input-type=module", "-e", runner, url];
 }
 
-/** Files of code: a program that writes a log or its data there must not start itself again and again. */
+/** Only files of code count: a program that writes logs or data there must not restart itself again and again. */
 const isCode = /\.(?:[cm]?[jt]sx?|py|rb|go|rs|java|kt|cs|php|sh|exs?|lua|pl|swift|dart)$/;
 const isElsewhere = /(?:^|[/\\])(?:node_modules|\.[^/\\]+|dist|__pycache__)[/\\]/;
 /** Editors write a file in several steps. */

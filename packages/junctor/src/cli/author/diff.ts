@@ -78,7 +78,7 @@ class Script {
   };
 }
 
-/** The rounds of each call that was recorded, once for each call that begins again. */
+/** The recorded rounds of each call. */
 function conversationsOf(calls: readonly RecordedCall[]): readonly (readonly RecordedCall[])[] {
   const made: RecordedCall[][] = [];
   for (const call of calls) {

@@ -14,10 +14,10 @@ export const record: Run<"record"> = async (parsed) => {
   await assertUp(one);
   const { gateway, secrets } = one;
   const head = describeHead(one);
-  const given = [...parsed.flags.header, ...parsed.flags.env].map((text) =>
+  const flagSecrets = [...parsed.flags.header, ...parsed.flags.env].map((text) =>
     text.slice(text.search(/[:=]/) + 1).trim(),
   );
-  const writer = toUsage(() => new CassetteWriter(file, [...secrets, ...given]));
+  const writer = toUsage(() => new CassetteWriter(file, [...secrets, ...flagSecrets]));
   const provider = await recordProvider(gateway.provider, head, writer);
   return await serveOne(createServer(provider, head), parsed.flags.port, `recording to ${file}`);
 };
@@ -39,7 +39,7 @@ export function openCassetteFile(file: string): Cassette {
   return toUsage(() => readCassette(file));
 }
 
-/** What is wrong with a file that was named is wrong with the command line. */
+/** An error in a file that the command line names is a usage error. */
 function toUsage<T>(work: () => T): T {
   try {
     return work();

@@ -7,7 +7,7 @@ export interface CallView {
   event(event: CallEvent): void;
   /** Says something to the person, on a line of its own. */
   say(line: string): void;
-  /** Shows the result, or what of it was not shown yet. */
+  /** Shows the result, or the part of it that was not shown yet. */
   result(result: ToolResult): Promise<void>;
 }
 
@@ -15,8 +15,8 @@ export interface CallView {
  * On a terminal, partial text appears on the standard output as it comes, and the result adds only what is missing. In a
  * pipe the standard output gets the result alone. Progress and logs go to the standard error stream in both cases.
  *
- * The protocol has one notification for "here is some of the text" and for "step 3 of 7". What has a total is taken for
- * a step; a text that turns out to be no part of the result was one too, and then the result is shown whole, below it.
+ * The protocol has one notification for "here is some of the text" and for "step 3 of 7". A notification with a total is taken for a step.
+ * So is text that turns out not to be part of the result: then the whole result is shown below it.
  */
 export function createCallView(isTerminal: boolean): CallView {
   const clean = isTerminal ? toSafeText : (text: string): string => text;

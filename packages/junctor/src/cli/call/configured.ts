@@ -31,15 +31,15 @@ import { projectOf } from "../running/index.ts";
 import { adviseOn, describeTrouble, note, ServerTrouble, toSafeLine, UsageError } from "../terminal/index.ts";
 import { type CommandDeadline, type Destination, type ParsedTarget, toPatient } from "./destination.ts";
 
-/** What of a config is wanted: one server by its name, the servers that may have a tool, or all of them. */
+/** The part of a config that is wanted: one server by its name, the servers that may have a tool, or all of them. */
 export interface Wanted {
   readonly server?: string | undefined;
   readonly tool?: string | undefined;
 }
 
 /**
- * One server of the config that is named, or several: behind the daemon if it runs them, else behind a gateway in this process. Those that
- * are not wanted are not started.
+ * One server of the config that is named, or several: behind the daemon if it runs them, else behind a gateway in this process. Other
+ * servers are not started.
  */
 export async function openConfigured(
   parsed: ParsedTarget,
@@ -50,7 +50,7 @@ export async function openConfigured(
   const profile = parsed.flags.profile;
   if (profile !== undefined) assertProfile(config, profile, server, file);
   if (server !== undefined) return toDestination(findServer(config, server, file), config, deadline);
-  // The names of a profile's tools do not tell their servers.
+  // The names of a profile's tools do not say which server has them.
   const isAll = tool === undefined || profile !== undefined;
   const wanted = isAll ? config.servers : findOwners(config, tool, file);
   const tell = (statuses: readonly ServerStatus[]): Promise<void> => tellTrouble(statuses, config, !isAll);
@@ -78,7 +78,7 @@ export async function openConfigured(
   return {
     target: { server: (profile === undefined ? undefined : gateway.serverAt(profile)) ?? gateway.server },
     headers: {},
-    // Who lists everything has waited long enough, and is shown what there is: that takes no time.
+    // A command that lists everything has waited long enough: to show what there is takes no time.
     deadline: tool === undefined ? undefined : deadline,
     [Symbol.asyncDispose]: async () => {
       deadline?.[Symbol.dispose]();
@@ -182,7 +182,7 @@ interface DaemonTargetOptions {
   readonly deadline: CommandDeadline | undefined;
   /** Whether these are the servers that may have one tool, and not all of them. */
   readonly isOneWanted: boolean;
-  /** Tells of servers that are missing. */
+  /** Reports servers that are missing. */
   readonly tellTrouble: (servers: readonly ServerStatus[]) => Promise<void>;
 }
 
@@ -193,7 +193,7 @@ const patienceMs = 5 * 60_000;
  * The daemon of a config, as the server of a command. Undefined where none runs, or where it would answer otherwise than servers
  * that are started here: its config is not the one on disk, it is another version, or a server is not up there.
  */
-export async function openDaemonTarget(options: DaemonTargetOptions): Promise<Destination | undefined> {
+async function openDaemonTarget(options: DaemonTargetOptions): Promise<Destination | undefined> {
   const { file, profile, wanted, isOneWanted, deadline } = options;
   const place = findPlace(file);
   if (place === undefined) return undefined;

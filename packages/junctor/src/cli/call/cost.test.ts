@@ -9,7 +9,7 @@ const tool = (name: string, length: number): Tool => ({
 });
 const serverOf = (name: string): string => name.split("__")[0] ?? "";
 
-test("the cost of tools is told by server and by tool, the dearest first", () => {
+test("the cost of tools is shown by server and by tool, the most expensive first", () => {
   const report = measureCost([tool("a__x", 100), tool("b__y", 20_000), tool("b__z", 500)], serverOf);
   expect(report.servers.map(({ name, tools }) => [name, tools])).toEqual([
     ["b", 2],

@@ -41,11 +41,11 @@ export const cost: Run<"cost"> = async (parsed) => {
 };
 
 /** What the definitions of some tools cost. */
-export interface CostReport {
+interface CostReport {
   readonly tools: number;
-  /** About. */
+  /** Estimated. */
   readonly tokens: number;
-  /** The dearest first. */
+  /** The most expensive first. */
   readonly servers: readonly { readonly name: string; readonly tools: number; readonly tokens: number }[];
   readonly largest: readonly { readonly name: string; readonly tokens: number }[];
   /** The setting that would save most, and how much; undefined where there is little to save. */
@@ -53,7 +53,7 @@ export interface CostReport {
 }
 
 const shownTools = 20;
-/** Below this it is not worth a search. */
+/** Saving fewer tokens is not worth a search. */
 const worthwhile = 2000;
 
 /** Estimates what a model reads of a list of tools. */
@@ -65,7 +65,7 @@ export function measureCost(tools: readonly Tool[], serverOf: (name: string) => 
     const sum = byServer.get(server) ?? { name: server, tools: 0, tokens: 0 };
     byServer.set(server, { name: server, tools: sum.tools + 1, tokens: sum.tokens + tokens });
   }
-  const dearest = <T extends { readonly tokens: number }>(items: Iterable<T>): readonly T[] =>
+  const sortByTokens = <T extends { readonly tokens: number }>(items: Iterable<T>): readonly T[] =>
     [...items].toSorted((a, b) => b.tokens - a.tokens);
   const tokens = sizes.reduce((sum, each) => sum + each.tokens, 0);
   const searchTools = createSearchTools([...byServer.keys()], true);
@@ -74,8 +74,8 @@ export function measureCost(tools: readonly Tool[], serverOf: (name: string) => 
   return {
     tools: tools.length,
     tokens,
-    servers: dearest(byServer.values()),
-    largest: dearest(sizes).slice(0, shownTools),
+    servers: sortByTokens(byServer.values()),
+    largest: sortByTokens(sizes).slice(0, shownTools),
     advice: saves < worthwhile ? undefined : { setting, saves },
   };
 }
@@ -106,7 +106,7 @@ function toNumber(value: number): string {
   return value.toLocaleString("en-US");
 }
 
-/** The first column to the left, the others to the right. */
+/** Aligns the first column to the left, the others to the right. */
 function toTable(rows: readonly (readonly string[])[]): string {
   const safe = rows.map((row) => row.map(toSafeLine));
   const widths = (safe[0] ?? []).map((_, column) =>

@@ -8,7 +8,7 @@ export interface Destination extends AsyncDisposable {
   readonly headers: { readonly [name: string]: string };
   /** `sse` speaks HTTP+SSE of 2024-11-05 and nothing else. */
   readonly transport?: "auto" | "sse";
-  /** There where a stored login may be used. */
+  /** Set where a stored login may be used. */
   readonly login?: { readonly name: string; readonly url: string; readonly oauth?: OAuthConfig | undefined };
   /** When the command is to give up, if the person said so. */
   readonly deadline: CommandDeadline | undefined;

@@ -44,10 +44,7 @@ interface ThingListing<T> {
 }
 
 /** Runs `junctor NAME [URL|NAME]` and `junctor NAME VERB …`. */
-export async function runListing<T>(
-  parsed: ParsedOf<"resources">,
-  listing: ThingListing<T>,
-): Promise<number> {
+async function runListing<T>(parsed: ParsedOf<"resources">, listing: ThingListing<T>): Promise<number> {
   const { name, verb, operands } = listing;
   const [first, ...rest] = parsed.operands;
   const isRead = first === verb;

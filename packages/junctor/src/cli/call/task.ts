@@ -59,7 +59,7 @@ interface FollowTaskOptions {
   readonly onInterrupt: "ask" | "cancel" | "leave";
 }
 
-/** Waits for a task and shows where it is. Resolves with its result, or with the exit code of a person who went away. */
+/** Waits for a task and shows its status. Resolves with its result, or with the exit code when the user left it. */
 export async function followTask(task: ClientTask, options: FollowTaskOptions): Promise<ToolResult | number> {
   const { interruption, view, signal } = options;
   const leaving = new AbortController();

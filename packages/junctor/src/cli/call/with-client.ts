@@ -53,11 +53,11 @@ export async function withClient<T>(
     isConnected = true;
     return await waitFor(work(client, signal), { signal });
   } catch (error) {
-    interruption.signal.throwIfAborted(); // Whatever else failed then, failed because of it.
+    interruption.signal.throwIfAborted(); // Any other failure is a consequence of it.
     const said = tail.text.trim();
     const isLate = deadline?.signal.aborted === true;
     if (isConnected) {
-      // Why a server went away is something only it can tell.
+      // Only the server's own output can tell why it went away.
       if (error instanceof ClosedError && said !== "") await note(`The server wrote:\n${indent(said)}\n`);
       throw isLate ? new TimeoutError("total", deadline.timeoutMs) : error;
     }
@@ -116,7 +116,7 @@ function toAuthorizer({ name, url, oauth }: NonNullable<Destination["login"]>): 
 
 /** No limit of the client's own may end a command before its deadline does. */
 function toLimits(timeoutMs: number): ConnectOptions {
-  // A silent child is first probed and then greeted the old way; both must fit.
+  // A silent child is first probed and then sent a legacy `initialize`; both must fit.
   const probeTimeoutMs = Math.min(3000, timeoutMs / 2);
   return {
     connectTimeoutMs: timeoutMs,
@@ -131,8 +131,8 @@ function toLimits(timeoutMs: number): ConnectOptions {
 function toTrouble({ name, launch, hide }: NamedServer, failure: unknown, stray: string): ServerTrouble {
   const said = failure instanceof ConnectError ? failure.stderr.trim() : "";
   const written = defined({ said: said || undefined, stray: stray || undefined });
-  const patient = { name, launch, code: failureCodeOf(failure), reason: toReason(failure), ...written };
-  return new ServerTrouble(describeTrouble(hide({ ...patient, advice: adviseOn(patient) })));
+  const failed = { name, launch, code: failureCodeOf(failure), reason: toReason(failure), ...written };
+  return new ServerTrouble(describeTrouble(hide({ ...failed, advice: adviseOn(failed) })));
 }
 
 function describeTarget(target: Target): string {

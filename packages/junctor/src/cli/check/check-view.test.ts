@@ -34,24 +34,24 @@ const slow = {
 function open(columns?: number): {
   view: CheckView;
   written: string[];
-  told: string[];
+  reminders: string[];
   advance(ms: number): Promise<void>;
 } {
   const clock = createVirtualClock(0);
-  const [written, told]: [string[], string[]] = [[], []];
+  const [written, reminders]: [string[], string[]] = [[], []];
   const view = createCheckView({
     names: ["calc", "crash", "slow"],
     columns,
     hasColors: false,
     clock,
     write: async (text) => void written.push(text),
-    tell: async (text) => void told.push(text),
+    tell: async (text) => void reminders.push(text),
   });
-  return { view, written, told, advance: (ms) => clock.advance(ms) };
+  return { view, written, reminders, advance: (ms) => clock.advance(ms) };
 }
 
 test("a pipe gets one line for each server when it is known, and never loses one", async () => {
-  const { view, written, told, advance } = open();
+  const { view, written, reminders, advance } = open();
   view.wait([calc, crash, slow]);
   expect(written).toEqual([]);
   await view.add(crash);
@@ -64,11 +64,13 @@ test("a pipe gets one line for each server when it is known, and never loses one
       "",
     ].join("\n"),
   );
-  expect(told).toEqual([]);
+  expect(reminders).toEqual([]);
   await advance(15_000);
   view.wait([slow]);
   view.wait([slow]);
-  expect(told).toEqual(["junctor: still waiting for slow (it is still starting, since 3 s: installing)\n"]);
+  expect(reminders).toEqual([
+    "junctor: still waiting for slow (it is still starting, since 3 s: installing)\n",
+  ]);
 });
 
 test("a terminal shows below the known servers which others are waited for and why, within its width", async () => {

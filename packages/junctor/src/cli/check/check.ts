@@ -83,7 +83,7 @@ function terminal(): { readonly columns: number | undefined; readonly hasColors:
 /** When only servers are left that made no progress for this long, the check ends without them. */
 const stillMs = 15_000;
 
-/** How often servers are looked at that are not known yet. */
+/** How often servers that are not known yet are looked at. */
 const lookMs = 500;
 
 interface CheckOptions {
@@ -170,7 +170,7 @@ export async function checkServers(
   });
 }
 
-/** Also one that is being started again. */
+/** Servers that are being started again have failed, too. */
 function hasFailed({ status, reason }: ServerStatus): boolean {
   return status === "down" || (status === "starting" && reason !== undefined);
 }
@@ -185,8 +185,8 @@ function withoutProgress(status: ServerStatus): ServerStatus {
 }
 
 /**
- * Measures how long servers take to answer, one after the other: what answers at the same time would be measured together with
- * the work of the others. The best of three counts, and one that is slow delays the next no longer than it must.
+ * Measures how long servers take to answer, one after the other: otherwise each would be measured together with the work of the others. The
+ * best of three counts, and one that is slow delays the next no longer than it must.
  */
 function createMeasure(
   gateway: RunningGateway,
@@ -262,7 +262,7 @@ async function examineAccess(status: ServerStatus, config: GatewayConfig): Promi
   }
 }
 
-/** Where the pages are on which callers connect their accounts; undefined where the config does not say. */
+/** The origin of the pages on which callers connect their accounts; undefined where the config does not say. */
 function originOf({
   http: { publicUrl, host = "127.0.0.1", port = 7780, tls },
 }: GatewayConfig): string | undefined {
@@ -294,7 +294,7 @@ function toChecked(
   const launch = servers.find(({ name }) => name === status.name)?.launch;
   const advice = launch === undefined ? undefined : adviseOn({ ...status, launch });
   const rounded = latencyMs === undefined ? undefined : Math.round(latencyMs * 10) / 10;
-  // One that has failed is not "starting", though the gateway would start it again.
+  // A server that has failed is not "starting", though the gateway would start it again.
   const state = hasFailed(status) ? ({ status: "down" } as const) : {};
   return { ...status, ...state, ...defined({ latencyMs: rounded, advice }) };
 }
@@ -320,7 +320,7 @@ async function show(
 }
 
 /** A server, how long it takes to answer, and what to do if something is wrong with it. */
-export interface CheckedServer extends ServerStatus {
+interface CheckedServer extends ServerStatus {
   readonly latencyMs?: number;
   readonly advice?: string;
 }
@@ -347,7 +347,7 @@ interface CheckViewOptions {
   readonly tell?: (text: string) => Promise<void>;
 }
 
-/** How often those who read a pipe are told that something is still waited for. */
+/** How often a reader of a pipe is reminded of servers that are still waited for. */
 const reminderMs = 15_000;
 
 /** Most servers that are shown while they are waited for. */
@@ -428,7 +428,7 @@ export function createCheckView(options: CheckViewOptions): CheckView {
 
 const head = ["state   ", "revision  ", "tools", " start", "  ping", "it says it is"] as const;
 
-/** One that does not work has a reason where others have figures, so that the reason is seen on a narrow terminal. */
+/** A server that does not work has a reason where others have figures, so that the reason is seen on a narrow terminal. */
 function toLine(server: CheckedServer, nameWidth: number): string {
   const { name, revision = "–", tools, connectMs, latencyMs, says = "", trouble, reason, said = "" } = server;
   const mark = trouble === undefined ? "✓" : isAsked(server) ? "!" : "✗";
@@ -445,7 +445,7 @@ function toName(name: string, width: number): string {
   return clipLine(toSafeLine(name), width).padEnd(width);
 }
 
-/** What a person has to do something about. */
+/** States that a person has to act on. */
 const asked: { readonly [Code in NonNullable<ServerStatus["code"]>]?: string } = {
   login: "LOGIN",
   setup: "SETUP",
@@ -469,7 +469,7 @@ function toTime(ms: number): string {
   return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 1000)} s`;
 }
 
-/** What a server that is not known yet is at: its latest words, or what it owes. */
+/** Why a server is not known yet: its trouble, and its latest words. */
 function waitsFor({ trouble = "", said = "" }: ServerStatus): string {
   const words = lastWordsOf(said);
   return toSafeLine(words === undefined ? trouble : `${trouble}: ${words}`);

@@ -24,12 +24,12 @@ test("where there is room, arguments have their types", () => {
   );
 });
 
-test("where there is little, they have not, and lines are clipped", () => {
+test("where there is little room, they have none, and lines are clipped", () => {
   expect(toToolTable(tools, 30)).toBe(
     ["weather  city [days]  The wea…", "x                     A title", ""].join("\n"),
   );
 });
 
-test("no tools are not lines", () => {
+test("without tools there are no lines", () => {
   expect(toToolTable([], 80)).toBe("");
 });

@@ -102,7 +102,7 @@ async function listDefinitions(
     logins: openLogins(),
   });
   await waitFor(gateway.ready, interruption);
-  // A server may list for callers of the other era, and for those that can be asked, on lines of their own.
+  // A server may list other things on its connections for legacy callers, and for callers that can be asked.
   await using modern = await connect({ server: gateway.server }, { handlers });
   await using legacy = await connect({ server: gateway.server }, { handlers, revision: "2025-11-25" });
   for (const client of [modern, legacy])
@@ -143,7 +143,7 @@ function toNext(before: Lock, listed: readonly ListedDefinitions[], all: ConfigF
 
 const nothingApproved: Approved = new Map();
 
-/** Prints what differs, server by server. Gives how many definitions do. */
+/** Prints what differs, server by server. Returns how many definitions do. */
 async function showDiff(before: Lock, next: Lock): Promise<number> {
   let count = 0;
   for (const server of [...new Set([...before.keys(), ...next.keys()])].toSorted()) {

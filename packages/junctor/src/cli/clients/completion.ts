@@ -63,9 +63,9 @@ export const completion: Run<"completion"> = async ({ operands: [shell = "", str
 
 /** `junctor complete -- WORDS…`: what may stand in place of the last word, one a line. Shells run it; it never fails. */
 export async function complete(words: readonly string[]): Promise<number> {
-  const given = words[0] === "--" ? words.slice(1) : words;
-  const found = await findCandidates(given).catch(() => []);
-  const last = given.at(-1) ?? "";
+  const typed = words[0] === "--" ? words.slice(1) : words;
+  const found = await findCandidates(typed).catch(() => []);
+  const last = typed.at(-1) ?? "";
   // A name with a line end would be two, and one with other control characters would steer the terminal.
   const fitting = found.filter((word) => word.startsWith(last) && !/\p{C}/u.test(word));
   await print(fitting.map((word) => `${word}\n`).join(""));

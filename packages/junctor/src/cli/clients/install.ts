@@ -55,7 +55,7 @@ export const install: Run<"install"> = async (parsed) => {
   if (warning !== undefined) await note(`junctor: warning: ${warning}\n`);
   return parsed.flags["dry-run"]
     ? previewAll(chosen, parsed)
-    : each(chosen, parsed, (client) => installOne(client, parsed));
+    : forEachClient(chosen, parsed, (client) => installOne(client, parsed));
 };
 
 /** `junctor uninstall` */
@@ -63,7 +63,7 @@ export const uninstall: Run<"uninstall"> = async (parsed) => {
   assertOwnTerminal();
   const installed = new Set(readLedger().map(({ client }) => client));
   const chosen = chooseClients(parsed, ({ id }) => installed.has(id));
-  return each(chosen, parsed, (client) => uninstallOne(client, parsed));
+  return forEachClient(chosen, parsed, (client) => uninstallOne(client, parsed));
 };
 
 function chooseClients(
@@ -81,8 +81,8 @@ function chooseClients(
   return chosen;
 }
 
-/** One client that fails does not keep the others from being done. */
-async function each(
+/** A client that fails does not stop the others. */
+async function forEachClient(
   chosen: readonly ClientProgram[],
   parsed: ParsedOf<"install" | "uninstall">,
   act: (client: ClientProgram) => Promise<void>,
@@ -126,7 +126,7 @@ async function previewAll(chosen: readonly ClientProgram[], parsed: ParsedOf<"in
   const before = new Set(Object.keys(readOurServers(configOf(parsed))));
   let config: ConfigEdit | undefined;
   let secrets: readonly string[] = [];
-  const exitCode = await each(chosen, parsed, async (client) => {
+  const exitCode = await forEachClient(chosen, parsed, async (client) => {
     const pending = config && { ...config.file, text: config.text, exists: true };
     const plan = await planOne(client, parsed, pending);
     config = plan.config;
@@ -274,7 +274,7 @@ async function uninstallOne(client: ClientProgram, parsed: ParsedOf<"uninstall">
 
 const main = (): string => fileURLToPath(new URL("../cli/main.js", import.meta.url));
 
-/** How clients start us. On Windows a script would need a shell, so it is Node itself there. */
+/** How clients start us. On Windows a script would need a shell, so clients start Node itself there. */
 export function describeLauncher(): Launcher {
   if (process.platform === "win32") return { command: process.execPath, args: [main()] };
   return { command: join(homeFolder(), "bin", "junctor"), args: [] };
@@ -282,7 +282,7 @@ export function describeLauncher(): Launcher {
 
 /**
  * Writes the launcher: it knows the Node it was installed with, and adds the search path of this terminal behind that of the client,
- * because programs with windows are started with a short one, in which `npx` is not found.
+ * because desktop programs are started with a short one, in which `npx` is not found.
  */
 export function writeLauncher(): void {
   if (process.platform === "win32") return;
@@ -302,7 +302,7 @@ export function writeLauncher(): void {
 }
 
 /** npx removes what it downloaded, sooner or later. */
-export function warnOfPlace(): string | undefined {
+function warnOfPlace(): string | undefined {
   return /[/\\]_npx[/\\]/.test(main())
     ? "junctor runs from the cache of npx, which is emptied now and then: run npm install --global with its folder or tarball, then install again"
     : undefined;

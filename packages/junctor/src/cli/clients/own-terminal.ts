@@ -8,7 +8,6 @@ import { isAccepted } from "../config/index.ts";
 import { findGateways, takeEdit } from "../serve/index.ts";
 import { note, type Parsed, type SharedValues, toSafeLine, UsageError } from "../terminal/index.ts";
 
-/** The flags of commands that write. */
 /** A server that may run commands could run ours, and so decide what is started next. */
 export function assertOwnTerminal(): void {
   if (process.env[guardVariable] !== undefined)

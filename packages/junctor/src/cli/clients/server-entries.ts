@@ -160,7 +160,7 @@ function toEntry(parsed: ParsedOf<"add">, url: string | undefined): OurEntry {
   return { command, args, ...(parsed.flags.env.length > 0 ? { env } : {}), ...folder };
 }
 
-/** Whether a server starts and lists; says so, or what is wrong. */
+/** Starts a server, and prints whether it works or what is wrong. */
 async function works(name: string, entry: OurEntry): Promise<boolean> {
   await using gateway = await createGateway({ mcpServers: { [name]: entry } }, { firstListMs: 60_000 });
   await gateway.ready;
@@ -239,7 +239,7 @@ function toOwnName(name: string): string {
   return own === name ? own : `${own}-${sha256Of(name).slice(0, 8)}`;
 }
 
-/** The first of `NAME`, `NAME-2` and so on that is not there or has these values: others may be those of another server. */
+/** The first of `NAME`, `NAME-2` and so on that is free or has these values: other values may be those of another server. */
 function findFree(name: string, text: string, read: (own: string) => string | undefined): string {
   for (let count = 1; ; count++) {
     const own = count === 1 ? name : `${name}-${count}`;

@@ -37,7 +37,7 @@ interface Unit {
 }
 
 /** The file by which a system starts the daemon. */
-export function unitFor(platform: NodeJS.Platform, config: string): Unit {
+function unitFor(platform: NodeJS.Platform, config: string): Unit {
   const { command } = describeLauncher();
   const words = [command, "daemon", "--keep", "--config", config];
   if (platform === "linux")

@@ -113,8 +113,8 @@ interface Writer {
 
 /**
  * Makes sure that no other user decides what a config starts: the file, every folder above it, and the links on the way must
- * belong to this user or root, and not be writable for everybody. Gives warnings for what a group may write. Throws a
- * `ConfigError` that says what to do. On Windows there is nothing to see by these means.
+ * belong to this user or root, and not be writable for everybody. Returns warnings for what a group may write. Throws a
+ * `ConfigError` that says what to do. On Windows nothing is checked.
  */
 export function checkConfigPlace(
   file: string,
@@ -142,8 +142,8 @@ export function checkPlaces(file: string, config: GatewayConfig, isTrusted: bool
   });
   const paths = [file, ...middleware, ...(lock === undefined ? [] : [lock.file]), ...envFiles];
   const ca = http.tls?.clientCa;
-  const ways = ca === undefined ? [] : checkConfigPlace(ca, isTrusted, "come in as any caller");
-  return [...new Set([...paths.flatMap((path) => checkConfigPlace(path, isTrusted)), ...ways])];
+  const caWarnings = ca === undefined ? [] : checkConfigPlace(ca, isTrusted, "come in as any caller");
+  return [...new Set([...paths.flatMap((path) => checkConfigPlace(path, isTrusted)), ...caWarnings])];
 }
 
 /**

@@ -58,7 +58,7 @@ export const login: Run<"login"> = async (parsed) => {
   return 0;
 };
 
-/** Resolves with the scopes that were granted; undefined when the server let us in without. */
+/** Resolves with the scopes that were granted; undefined when the server wants no sign-in. */
 async function signIn(
   { name, url, oauth }: LoginServer,
   isPasted: boolean,
@@ -71,7 +71,7 @@ async function signIn(
   const { signal } = interruption;
   const logins = openLogins();
   const id = credentialId(url, sharedOwner);
-  // The credential before this sign-in stays in use until the server let us in with the new one.
+  // The earlier credential stays in use until the server accepts the new one.
   const attempt = createMemoryStore();
   const storeOf = (each: string): CredentialStore => (each === id ? attempt : logins.store);
   const store: CredentialStore = {
@@ -109,7 +109,7 @@ async function signIn(
     throw error;
   }
   const credential = (await attempt.read(id)) as Credential | undefined;
-  // Not while another process renews the one before, which would overwrite it.
+  // Not while another process renews the earlier credential, which would overwrite the new one.
   if (credential !== undefined) await logins.store.alone(id, () => logins.store.write(id, credential));
   return credential?.scopes;
 }
@@ -245,7 +245,7 @@ async function revokeCredential(
 }
 
 /** A server that a person may sign in to. */
-export interface LoginServer {
+interface LoginServer {
   /** As the person named it. */
   readonly name: string;
   readonly url: URL;
@@ -253,7 +253,7 @@ export interface LoginServer {
 }
 
 /** Finds the server that a command line names: by its URL, or by its name in a config. Throws a `UsageError`. */
-export async function findLoginServer(
+async function findLoginServer(
   command: string,
   parsed: Parsed<SharedValues<"config">>,
 ): Promise<LoginServer> {

@@ -30,9 +30,9 @@ interface SecretsOptions {
 const minLength = 32;
 
 /**
- * The secrets of sessions and states: the first seals, all of them open. They come from `JUNCTOR_SECRET`, with commas between
- * a new one and those that are still to open; without it, from a file in the user's state folder, which is made when it is
- * missing. A file that cannot be trusted or made is left alone, and the secret is good for this process only.
+ * The secrets of sessions and states: the first seals, all of them open. They come from `JUNCTOR_SECRET`, separated by commas, the new one
+ * first; without it, from a file in the user's state folder, which is made when it is missing. A file that cannot be trusted or made is
+ * left alone, and the secret is good for this process only.
  */
 export function readSecrets({ env, served, onWarning }: SecretsOptions): readonly string[] {
   const given = givenSecrets(env);

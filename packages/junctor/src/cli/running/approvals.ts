@@ -42,7 +42,7 @@ export const approvals: Run<"approvals"> = async (parsed) => {
   return answer(chosen, verb === "approve" ? "approve" : "deny");
 };
 
-/** What waits anywhere. Workers tell each other, so one call may be known to several. */
+/** All calls that wait. Workers share them, so several may report the same call. */
 async function collect(sockets: readonly string[]): Promise<readonly Waiting[]> {
   const all = await Promise.all(
     sockets.map(async (socket) => {

@@ -22,15 +22,15 @@ const flags: { readonly [name: string]: FlagRow } = commands.attach.flags;
 
 /** `junctor attach` */
 export const attach: Run<"attach"> = async (parsed) => {
-  const given = Object.entries<string | boolean | undefined>(parsed.flags).flatMap(([name, value]) =>
+  const flagValues = Object.entries<string | boolean | undefined>(parsed.flags).flatMap(([name, value]) =>
     value === undefined || value === false ? [] : [[name, value === true ? "" : value] as const],
   );
-  return serveAttached(new Map(given));
+  return serveAttached(new Map(flagValues));
 };
 
 /** Serves if every word is a flag of attach with its value; false when the rest of the program must say what is wrong. */
 export async function tryAttach(words: readonly string[]): Promise<boolean> {
-  const given = new Map<string, string>();
+  const flagValues = new Map<string, string>();
   for (let index = 0; index < words.length; index++) {
     const [, name = "", inline] = /^--([a-z-]+)(?:=(.*))?$/s.exec(words[index] ?? "") ?? [];
     const flag = Object.hasOwn(flags, name) ? flags[name] : undefined;
@@ -38,23 +38,23 @@ export async function tryAttach(words: readonly string[]): Promise<boolean> {
     const value = flag.value === undefined ? "" : (inline ?? words[++index]);
     if (value === undefined || value.startsWith("--") || (flag.value === undefined && inline !== undefined))
       return false;
-    given.set(name, value);
+    flagValues.set(name, value);
   }
-  if (!existsSync(given.get("config") ?? userConfig())) return false;
-  await serveAttached(given);
+  if (!existsSync(flagValues.get("config") ?? userConfig())) return false;
+  await serveAttached(flagValues);
   return true;
 }
 
-async function serveAttached(given: ReadonlyMap<string, string>): Promise<number> {
-  const config = resolve(given.get("config") ?? userConfig());
-  const introduction = introduce(given);
-  const isTrusted = given.has("unsafe-config");
+async function serveAttached(flagValues: ReadonlyMap<string, string>): Promise<number> {
+  const config = resolve(flagValues.get("config") ?? userConfig());
+  const introduction = introduce(flagValues);
+  const isTrusted = flagValues.has("unsafe-config");
   const start = (): StartedDaemon => startDaemon(config, isTrusted);
   const serveHere = async (why: unknown): Promise<Duplex> => {
     const text = why instanceof Error ? why.message : String(why);
     const { openHere } = await import("./serve-here.ts");
     const here = await openHere({ config, isTrusted, introduction });
-    // Not before: where this process cannot serve either, the daemon ended for the same reason, and that is told once.
+    // Not before: where this process cannot serve either, the daemon ended for the same reason, which is reported once.
     process.stderr.write(`junctor: there is no daemon, so this process serves alone: ${text}\n`);
     return here;
   };
@@ -72,13 +72,13 @@ async function serveAttached(given: ReadonlyMap<string, string>): Promise<number
   return 0;
 }
 
-/** Daemons that are lost before they served anything, one after the other. */
+/** Most daemons in a row that end before they served anything. */
 const maxAttempts = 5;
 
-function introduce(given: ReadonlyMap<string, string>): Introduction {
-  const client = given.get("client");
-  const profile = given.get("profile");
-  const workspace = given.get("workspace") ?? projectOf(process.cwd());
+function introduce(flagValues: ReadonlyMap<string, string>): Introduction {
+  const client = flagValues.get("client");
+  const profile = flagValues.get("profile");
+  const workspace = flagValues.get("workspace") ?? projectOf(process.cwd());
   return {
     build: readVersion(),
     pid: process.pid,

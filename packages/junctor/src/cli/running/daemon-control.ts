@@ -17,12 +17,12 @@ async function ask(place: RunPlace, control: ControlRequest): Promise<unknown> {
   }
 }
 
-/** What the daemon at a place says of itself; undefined when none runs. */
+/** The status of the daemon at a place; undefined when none runs. */
 export async function askStatus(place: RunPlace): Promise<DaemonStatus | undefined> {
   return (await ask(place, "status")) as DaemonStatus | undefined;
 }
 
-/** Tells how the daemon of a config is, with its clients and servers. */
+/** Prints the status of the daemon of a config, with its clients and servers. */
 export async function showDaemon(place: RunPlace, config: string, isJson: boolean): Promise<number> {
   const status = await askStatus(place);
   if (isJson) await print(`${JSON.stringify(status ?? null)}\n`);
@@ -65,7 +65,7 @@ export async function stopDaemon(place: RunPlace): Promise<number> {
   return 0;
 }
 
-/** A server that does not start within its own time is answered for by then. */
+/** By then the daemon has answered, also for a server that does not start in time. */
 const restartMs = 60_000;
 
 /** Restarts one server of a daemon, for all its clients. Resolves with the exit code. */

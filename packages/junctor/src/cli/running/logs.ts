@@ -32,7 +32,7 @@ export const logs: Run<"logs"> = async (parsed) => {
   return 0;
 };
 
-/** The log of the one that runs. When nothing does, that of the daemon that ended, which tells why. */
+/** The log of what runs. When nothing runs, the log of the last daemon, which says why it ended. */
 async function chooseLog(parsed: ParsedOf<"logs">): Promise<ChosenLog> {
   const wanted = { config: parsed.flags.config, pid: parsed.flags.pid };
   const processes = onlyOne(await findRunning(wanted));
@@ -62,22 +62,22 @@ async function showGatewayLog(
 ): Promise<number> {
   const show = (line: AdminLogLine): string =>
     parsed.flags.json ? `${JSON.stringify(line)}\n` : toText(line);
-  const tell = async (lines: readonly AdminLogLine[]): Promise<void> => {
+  const printLines = async (lines: readonly AdminLogLine[]): Promise<void> => {
     const inOrder = lines.toSorted((one, other) => one.at - other.at);
     await print(inOrder.map(show).join(""));
   };
   if (!parsed.flags.follow) {
     const all = await Promise.all(processes.map((one) => createReader(one, level)()));
-    await tell(all.flat());
+    await printLines(all.flat());
     return 0;
   }
   using interruption = watchInterrupt();
   const { signal } = interruption;
   const follow = async (one: GatewayProcess): Promise<void> => {
     const read = createReader(one, level);
-    // Each event is a reason to read on: so no line is missed or shown twice.
+    // An event only says that there is more to read, so no line is missed or shown twice.
     const events = readAdminEvents(one.socket, "/api/events?only=log", signal);
-    for await (const _event of events) await tell(await read());
+    for await (const _event of events) await printLines(await read());
   };
   try {
     await Promise.all(processes.map(follow));
@@ -115,11 +115,11 @@ export function daemonLogOf({ hash }: Pick<RunPlace, "hash">): string {
 }
 
 const maxLines = 200;
-/** The end of the log that is read at first, and at most at once later. */
+/** How much of the end of the log is read at first, and how much at most at once later. */
 const maxBytes = 1024 * 1024;
 const lookMs = 200;
 
-/** Prints the last lines of a daemon's log; none when it has none. */
+/** Prints the last lines of a daemon's log; nothing when it has no log. */
 export async function showDaemonLog(
   place: Pick<RunPlace, "hash">,
   {
@@ -135,17 +135,17 @@ export async function showDaemonLog(
   },
 ): Promise<void> {
   const file = daemonLogOf(place);
-  const tell = async (lines: readonly string[]): Promise<void> => {
+  const printLines = async (lines: readonly string[]): Promise<void> => {
     const shown = lines.filter((line) => isAtLeast(line, level));
     await print(shown.map((line) => (isJson ? `${line}\n` : toReadable(line))).join(""));
   };
   let last = readFrom(file);
-  await tell(last?.lines.slice(-maxLines) ?? []);
+  await printLines(last?.lines.slice(-maxLines) ?? []);
   if (follows === undefined) return;
   while (!follows.aborted) {
     await untilLater(follows);
     const next = readFrom(file, last);
-    await tell(next?.lines ?? []);
+    await printLines(next?.lines ?? []);
     last = next ?? last;
   }
 }
@@ -157,7 +157,7 @@ interface LogPart {
   readonly inode: number;
 }
 
-/** The whole lines after those that were read; the last ones without such. Undefined when there is no file. */
+/** The whole lines after `last`; without it, the last ones of the file. Undefined when there is no file. */
 function readFrom(file: string, last?: LogPart): LogPart | undefined {
   let handle: number;
   try {

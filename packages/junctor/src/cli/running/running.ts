@@ -32,7 +32,7 @@ export type Running =
   | { readonly kind: "gateway"; readonly socket: string; readonly status: Status }
   | { readonly kind: "daemon"; readonly place: RunPlace; readonly status: DaemonStatus };
 
-/** What a command line says about the one that is meant. */
+/** Which gateway or daemon a command line means. */
 interface WantedGateway {
   readonly config: string | undefined;
   readonly pid: string | undefined;

@@ -86,7 +86,7 @@ async function look(socket: string): Promise<Look> {
 
 interface Screen {
   readonly columns: number | undefined;
-  /** Undefined where there is no end. */
+  /** Undefined where there is no limit. */
   readonly lines: number | undefined;
 }
 
@@ -138,7 +138,7 @@ function fit(text: string, columns = Number.POSITIVE_INFINITY, colour?: "red"): 
   return colour === undefined ? cut : paint(colour, cut);
 }
 
-/** Colour for people alone: no pipe, and nobody who asked for none. */
+/** Colour on a terminal alone, and not where `NO_COLOR` is set. */
 function paint(colour: "red" | "green", text: string): string {
   const isWanted = process.stdout.isTTY && (process.env["NO_COLOR"] ?? "") === "";
   return isWanted ? styleText(colour, text) : text;

@@ -6,7 +6,7 @@ import { Dealer } from "./workers.ts";
 interface Table {
   readonly clock: VirtualClock;
   readonly given: string[];
-  /** A worker is to get a connection. */
+  /** Deals connections to a worker. */
   deal(name: string, times?: number): void;
   taken(name: string): void;
   leave(name: string): void;

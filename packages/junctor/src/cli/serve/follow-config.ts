@@ -19,7 +19,7 @@ import { checkPlaces } from "../config/index.ts";
 import { describeError } from "../terminal/index.ts";
 import { showUnseen } from "./lock-diff.ts";
 
-/** Which edits are used while the gateway runs: those that take something away, all, or none before a person says so. */
+/** Which edits are used while the gateway runs: those that only take something away, all, or none until a person agrees. */
 export const reloadChoices = ["safe", "trust", "off"] as const;
 export type ReloadChoice = (typeof reloadChoices)[number];
 
@@ -33,9 +33,9 @@ interface FollowOptions {
   readonly gateway: Pick<RunningGateway, "apply">;
   /** The address the gateway listens on. */
   readonly host: string;
-  /** Where its level may be set, edits of `log.level` do. */
+  /** If its level can be set, edits of `log.level` set it. */
   readonly log: GatewayLog & Partial<Pick<LeveledLog, "level">>;
-  /** Whether the level stays, because the command line says it. */
+  /** Whether the level stays, because the command line sets it. */
   readonly keepsLevel?: boolean;
   /** Reads the text of the config; as this process sees it. */
   readonly parse?: (text: string) => GatewayConfig;
@@ -83,8 +83,8 @@ export function followConfig(options: FollowOptions): FollowedConfig {
 export type Reload = Pick<FollowedConfig, "look" | "inspect" | "agree">;
 
 /**
- * Reads the config again and applies what may be applied. Watching tells one edit several times, and tells of files that
- * were written with what they held before: each edit is tried once, and one that changes nothing is not applied.
+ * Reads the config again and applies what may be applied. Watching reports one edit several times, and reports files that were written
+ * again unchanged: each edit is tried once, and one that changes nothing is not applied.
  */
 export function createReload(options: FollowOptions): Reload {
   const { file, config: first, isTrusted, choice, gateway, host, log, keepsLevel = false } = options;
@@ -101,7 +101,7 @@ export function createReload(options: FollowOptions): Reload {
   const apply = async (next: ConfigSnapshot, isWhole: boolean): Promise<void> => {
     checkPlaces(file, next.config, isTrusted);
     const { config, waiting } = isWhole ? { config: next.config, waiting: [] } : split(next, agreed);
-    // Certificates are asked for, or not, as at the start.
+    // Whether certificates are asked for was decided at the start.
     if (!isLoopback(host) && isOpen({ ...config, http: first.http }))
       throw new BindError(host, "the new config has neither keys nor issuers");
     const { modules, lock } = isWhole ? next : agreed;
@@ -166,7 +166,7 @@ const maxShown = 20;
 
 const maxLength = 1000;
 
-/** The config may be a megabyte of one command. */
+/** One setting may be a megabyte long. */
 function toShort(text: string): string {
   const more = text.length - maxLength;
   return more > 0 ? `${text.slice(0, maxLength)}… and ${more} characters more` : text;
@@ -181,7 +181,7 @@ function describe(waiting: readonly string[]): string {
   );
 }
 
-/** What of a config, as it is now, waits for a person who agreed to another. */
+/** The part of a config, as it is now, that waits for a person who agreed to another one. */
 export function inspectEdit(next: ConfigSnapshot, agreed: ConfigSnapshot): WaitingEdit {
   return { waiting: split(next, agreed).waiting, version: versionOf(next) };
 }
@@ -249,7 +249,7 @@ export class FollowedGateways implements Pick<FollowedConfig, "inspect" | "agree
     return this.#text;
   }
 
-  /** Has a gateway take edits, from now on and those since the config was agreed to, until the returned function is called. */
+  /** Has a gateway take edits, also those made since the config was agreed to, until the returned function is called. */
   follow(options: Parameters<typeof followConfig>[0]): () => void {
     const followed = followConfig(options);
     this.#followed.add(followed);
@@ -286,7 +286,7 @@ export class FollowedGateways implements Pick<FollowedConfig, "inspect" | "agree
     try {
       return readConfigText(this.#file) !== this.#text;
     } catch {
-      return true; // Looking tells what is wrong with it.
+      return true; // `look` reports what is wrong with it.
     }
   }
 

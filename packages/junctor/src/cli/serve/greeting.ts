@@ -90,7 +90,7 @@ const followed: { readonly [Choice in ReloadChoice]: string } = {
   off: `Edits of the config wait for "${junctor("reload")}".`,
 };
 
-/** What a person sees when the servers are up, or had their time: how each of them is. */
+/** What a person sees when the servers are up, or their time is over: the status of each. */
 export function describeServers(servers: readonly ServerStatus[]): string {
   if (servers.length === 0) return "";
   const up = servers.filter(({ status }) => status === "up").length;

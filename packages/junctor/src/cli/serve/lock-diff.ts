@@ -59,7 +59,7 @@ function toLines(sign: string, value: string | undefined): readonly string[] {
   return value === undefined ? [] : value.split("\n").map((line) => `        ${sign} ${line}`);
 }
 
-/** Every value of a definition that has no members, as shown text, by the way to it. */
+/** The leaves of a definition, as shown text, by their paths. */
 function flatten(value: unknown): ReadonlyMap<string, string> {
   const leaves = new Map<string, string>();
   const visit = (each: unknown, path: string): void => {

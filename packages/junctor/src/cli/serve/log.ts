@@ -12,7 +12,7 @@ export function createLog(level: string, facts: { readonly worker: number } | nu
   return pino({ level, base: facts, timestamp: pino.stdTimeFunctions.isoTime }, { write });
 }
 
-/** Largest log file; then it becomes `FILE.1`, and what was that is removed. */
+/** A log file that is larger becomes `FILE.1`, in place of the earlier one. */
 const maxLogBytes = 5 * 1024 * 1024;
 
 /** A log in a file that only this user may read. A full disk loses lines, and stops nothing. */
@@ -52,7 +52,7 @@ const levels: { readonly [level: number]: string } = {
   60: "fatal",
 };
 
-/** Whether a line of a log is as important as a level; a line that is not a line of ours is. */
+/** Whether a line of a log is at least as important as a level; a line that is not ours always is. */
 export function isAtLeast(line: string, level: string): boolean {
   const least = Number(Object.entries(levels).find(([, name]) => name === level)?.[0] ?? 0);
   const [, given] = /^\{"level":(\d+)/.exec(line) ?? [];

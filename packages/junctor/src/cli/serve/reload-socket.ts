@@ -9,7 +9,7 @@ import { describeError } from "../terminal/index.ts";
 import { followConfig, type FollowedConfig, type WaitingEdit } from "./follow-config.ts";
 import type { ServePlan } from "./serve-plan.ts";
 
-/** A gateway of this user that runs, and what of its config waits. */
+/** A running gateway of this user, and the part of its config that waits. */
 export interface WaitingGateway extends WaitingEdit {
   readonly pid: number;
   /** The absolute path of its config. */

@@ -4,7 +4,7 @@ import { assertClusterSecret, readReplicaSettings } from "./serve-cluster.ts";
 const none = { store: undefined, trunk: undefined };
 const trunk = { host: "10.0.0.5", port: 7790, advertise: "gateway-1" };
 
-test("the environment wins over the config", () => {
+test("the environment takes precedence over the config", () => {
   const config = { store: "redis://config", trunk };
   expect(readReplicaSettings(none, {})).toEqual(none);
   expect(readReplicaSettings(config, { JUNCTOR_STORE: "", JUNCTOR_TRUNK: " " })).toEqual(config);

@@ -38,7 +38,7 @@ import { adminSocket } from "./admin-client.ts";
 
 interface ObservedOptions {
   readonly config: GatewayConfig;
-  /** Of the daemon, whose clients are on stdio, it is `daemon`. */
+  /** `daemon` for the daemon, whose clients are on stdio. */
   readonly transport: "http" | "stdio" | "tcp" | "daemon";
   readonly log: KeptLog;
   /** The file of the config; undefined for the demo. */
@@ -56,7 +56,7 @@ export interface WorkerPlace {
   readonly primary: number;
   /** The key of the admin API in this run, where the config names none; the same for all workers. */
   readonly adminKey: string;
-  /** Of the sockets between workers. */
+  /** The folder of the sockets between workers. */
   readonly folder: string;
   /** Open until the worker and all its children are gone. */
   readonly heldFd: number;
@@ -331,11 +331,11 @@ export function readTraceSettings(
   config: TracesConfig | undefined,
   env: { readonly [name: string]: string | undefined },
 ): TraceSettings | undefined {
-  const given = (name: string): string | undefined => (env[name] === "" ? undefined : env[name]);
-  if (given("OTEL_SDK_DISABLED")?.toLowerCase() === "true") return undefined;
-  const exporter = given("OTEL_TRACES_EXPORTER");
-  const base = given("OTEL_EXPORTER_OTLP_ENDPOINT");
-  const own = given("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+  const readVariable = (name: string): string | undefined => (env[name] === "" ? undefined : env[name]);
+  if (readVariable("OTEL_SDK_DISABLED")?.toLowerCase() === "true") return undefined;
+  const exporter = readVariable("OTEL_TRACES_EXPORTER");
+  const base = readVariable("OTEL_EXPORTER_OTLP_ENDPOINT");
+  const own = readVariable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
   if (config === undefined) {
     if (exporter === "none") return undefined;
     if (exporter === undefined && base === undefined && own === undefined) return undefined;
@@ -345,17 +345,21 @@ export function readTraceSettings(
   const endpoint = config?.endpoint ?? own ?? `${(base ?? usualEndpoint).replace(/\/$/, "")}/v1/traces`;
   if (!/^https?:\/\//.test(endpoint) || !URL.canParse(endpoint))
     throw wrong("OTEL_EXPORTER_OTLP_ENDPOINT", "is not an http or https address");
-  assertProtocol(given("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") ?? given("OTEL_EXPORTER_OTLP_PROTOCOL"));
-  const headers = given("OTEL_EXPORTER_OTLP_TRACES_HEADERS") ?? given("OTEL_EXPORTER_OTLP_HEADERS");
-  const resource = readPairs("OTEL_RESOURCE_ATTRIBUTES", given("OTEL_RESOURCE_ATTRIBUTES"));
-  const service = config?.service ?? given("OTEL_SERVICE_NAME") ?? resource["service.name"] ?? "junctor";
+  assertProtocol(
+    readVariable("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") ?? readVariable("OTEL_EXPORTER_OTLP_PROTOCOL"),
+  );
+  const headers =
+    readVariable("OTEL_EXPORTER_OTLP_TRACES_HEADERS") ?? readVariable("OTEL_EXPORTER_OTLP_HEADERS");
+  const resource = readPairs("OTEL_RESOURCE_ATTRIBUTES", readVariable("OTEL_RESOURCE_ATTRIBUTES"));
+  const service =
+    config?.service ?? readVariable("OTEL_SERVICE_NAME") ?? resource["service.name"] ?? "junctor";
   return {
     endpoint,
     headers: { ...readPairs("OTEL_EXPORTER_OTLP_HEADERS", headers), ...config?.headers },
     resource: { ...resource, "service.name": service },
     sampler:
       config?.percent === undefined
-        ? readSampler(given("OTEL_TRACES_SAMPLER"), given("OTEL_TRACES_SAMPLER_ARG"))
+        ? readSampler(readVariable("OTEL_TRACES_SAMPLER"), readVariable("OTEL_TRACES_SAMPLER_ARG"))
         : { ratio: config.percent / 100, isParentBased: true },
   };
 }

@@ -69,7 +69,7 @@ function placeIn(stack: string): string | undefined {
   return /(?:file:\/\/)?(\/?[^\s()]+:\d+(?::\d+)?)/.exec(stack.replaceAll(/node:\S+/g, ""))?.[1];
 }
 
-/** What Node says of the syntax of a file; the error of an import does not say the place. */
+/** What Node reports about the syntax of a file; the error of an import lacks the place. */
 function checkSyntax(file: string): string {
   return spawnSync(process.execPath, ["--check", file], { encoding: "utf8", timeout: 10_000 }).stderr;
 }

@@ -108,14 +108,14 @@ export function trunkName(pid: number): string {
   return `${pid}.trunk`;
 }
 
-/** How often it is looked whether a call still waits. */
+/** How often to look whether a call still waits. */
 const lookMs = 100;
-/** How long calls have that other replicas passed on to servers of this one: as long as the listener waits for its own. */
+/** How long calls that other replicas passed on to this one may take: as long as the listener waits for its own calls. */
 const callMs = 10_000;
 
 /**
- * Takes no new calls, and waits for those that wait for an answer of their caller: `drainMs` at most. The other replicas take all that
- * is new, and pass on what belongs to this one. Then closes the listener, and waits until the servers of this replica have no call.
+ * Takes no new calls, and waits up to `drainMs` for calls that wait for an answer of their caller. The other replicas take new calls, and
+ * pass on what belongs to this one. Then closes the listener, and waits until the servers of this replica have no call.
  */
 export async function drainReplica(
   { membership }: Cluster,
@@ -150,9 +150,9 @@ interface ReplicaSettings {
 }
 
 /**
- * Reads `JUNCTOR_STORE` and `JUNCTOR_TRUNK`, which win over the config.
+ * Reads `JUNCTOR_STORE` and `JUNCTOR_TRUNK`, which take precedence over the config.
  *
- * @throws UsageError for one that is wrong
+ * @throws UsageError when one of them is wrong
  */
 export function readReplicaSettings(
   { store, trunk }: Pick<GatewayConfig, "store" | "trunk">,

@@ -20,7 +20,7 @@ import type { ServePlan } from "./serve-plan.ts";
 /** What a serving process gets from outside: from the person who started it, or from the primary of the workers. */
 export interface ServeGatewayOptions {
   readonly log: KeptLog;
-  /** Of sessions and states. */
+  /** They seal sessions and states. */
   readonly secrets: readonly string[];
   /** The facts that the workers of one machine share. Without it, the config may name a store. */
   readonly store?: ClusterStore;
@@ -32,7 +32,7 @@ export interface ServeGatewayOptions {
   readonly stop: () => void;
   /** Has the gateway take edits of the config, until what it resolves with is disposed. Undefined without a config. */
   readonly follow: (gateway: RunningGateway) => Promise<(EditedConfig & Disposable) | undefined>;
-  /** Tells where it listens, and resolves when there is nothing more to tell. */
+  /** Reports where it listens, and resolves when all is reported. */
   readonly greet: (listening: ServedListener) => Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export async function serveGateway(plan: ServePlan, options: ServeGatewayOptions
   const named = file === undefined ? {} : { file };
   // Clients on stdio and TCP have no way to present a key. They started us, or share our machine, as do all clients without keys.
   const unnamed = transport === "http" && !isOpen(config) ? "refused" : "trusted";
-  // A user's middleware may forget to catch something; that is its own call's trouble and no other's.
+  // A user's middleware may forget to catch something; that must harm its own call only.
   process.on("unhandledRejection", (reason) =>
     log.error({ error: describeError(reason) }, "unhandled rejection"),
   );
@@ -132,7 +132,7 @@ const serveOn: {
   readonly [Transport in ServePlan["transport"]]: (serving: ServedGateway) => Promise<number>;
 } = { http: serveOnHttp, stdio: serveOnStdio, tcp: serveOnTcp };
 
-/** How long a call may take besides the limits of its server: to be started for, and to be read. */
+/** How long a call may take besides the limits of its server: to start the server, and to read the result. */
 const startAndReadMs = 10 * 60_000;
 
 async function serveOnStdio(serving: ServedGateway): Promise<number> {

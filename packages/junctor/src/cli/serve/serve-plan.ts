@@ -10,7 +10,7 @@ import { type ReloadChoice, reloadChoices } from "./follow-config.ts";
 export interface ServePlan {
   /** Undefined for the demo. */
   readonly opened: ConfigFile | undefined;
-  /** That of the file, or the one that holds without a file. */
+  /** The config of the file, or the defaults without one. */
   readonly config: GatewayConfig;
   /** The path of the config, or `demo`: tokens of one do not open at another. */
   readonly served: string;
@@ -68,7 +68,7 @@ function assertSensible(parsed: ParsedOf<"serve">): void {
 const levels = ["trace", "debug", "info", "warn", "error", "silent"];
 
 function levelOf(parsed: ParsedOf<"serve">, opened: ConfigFile | undefined): string {
-  // The demo has nothing to tell but what its greeting says.
+  // The demo logs warnings only: its greeting says the rest.
   const usual = opened?.config.log.level ?? "warn";
   const level = parsed.flags["log-level"] ?? usual;
   if (!levels.includes(level))
@@ -94,5 +94,5 @@ function assertKeys(host: string, config: GatewayConfig, parsed: ParsedOf<"serve
   );
 }
 
-/** What holds when there is no config. */
+/** The settings without a config. */
 const noConfig: GatewayConfig = parseConfigValue({ junctor: {} }, { file: "no config", env: {} });

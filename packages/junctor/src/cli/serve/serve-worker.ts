@@ -31,7 +31,7 @@ export const serveWorker: Run<"serve-worker"> = async () => {
     const begin = (await primary.ask({ kind: "begin" })) as WorkerBegin;
     Object.assign(process.env, begin.env);
     assertAgreed(begin.plan.config, begin.agreed);
-    // The primary takes SIGHUP as a word of the person. Here it means something only when the terminal is gone.
+    // To the primary SIGHUP means that the user agrees to an edit. Here it counts only when the terminal is gone.
     const stopped = Promise.race([stopping.promise, untilSignal(() => () => {})]);
     return await serveAsWorker(begin, { primary, stopped, useApply: applying.resolve });
   } catch (error) {
@@ -41,7 +41,7 @@ export const serveWorker: Run<"serve-worker"> = async () => {
   }
 };
 
-/** A module or a lock that was edited since a person agreed must not be used because a worker died. */
+/** The restart of a worker must not bring in a module or a lock that was edited since a person agreed. */
 function assertAgreed(config: GatewayConfig, agreed: ConfigSnapshot): void {
   const now = toSnapshot(config);
   if (now.modules.join() === agreed.modules.join() && now.lock === agreed.lock) return;

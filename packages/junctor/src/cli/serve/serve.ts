@@ -55,7 +55,7 @@ function optionsOf(plan: ServePlan): ServeGatewayOptions {
   };
 }
 
-/** Says where it listens, and how the servers are when that is known. */
+/** Prints where it listens, and the status of the servers when that is known. */
 async function greet(plan: ServePlan, listening: ServedListener, stopped: Promise<void>): Promise<void> {
   const { url, gateway, page } = listening;
   const write = (text: string): void => void process.stdout.write(text);

@@ -9,7 +9,7 @@ interface PlayedWorker extends SupervisedWorker {
   readonly number: number;
   readonly serves: Deferred<void>["resolve"];
   readonly ends: Deferred<WorkerEnd>["resolve"];
-  readonly told: readonly string[];
+  readonly orders: readonly string[];
 }
 
 interface Play {
@@ -25,17 +25,17 @@ function play(count: number): Play {
   const start = (number: number): PlayedWorker => {
     const up = createDeferred<void>();
     const ended = createDeferred<WorkerEnd>();
-    const told: string[] = [];
+    const orders: string[] = [];
     const worker: PlayedWorker = {
       number,
       up: up.promise,
       ended: ended.promise,
       serves: up.resolve,
       ends: ended.resolve,
-      told,
-      stop: () => void told.push("stop"),
+      orders,
+      stop: () => void orders.push("stop"),
       kill: () => {
-        told.push("kill");
+        orders.push("kill");
         ended.resolve({ how: "SIGKILL" });
       },
     };
@@ -71,7 +71,7 @@ test("a worker that ends is replaced at once, and the others are left alone", as
   crew.started[1]?.ends(killed);
   await crew.clock.advance(0);
   expect(numbers(crew)).toEqual([1, 2, 3, 2]);
-  expect(crew.started.map(({ told }) => told)).toEqual([[], [], [], []]);
+  expect(crew.started.map(({ orders }) => orders)).toEqual([[], [], [], []]);
   expect(crew.supervisor.running).toEqual([crew.started[0], crew.started[3], crew.started[2]]);
 });
 
@@ -103,7 +103,7 @@ test("a worker that says why it cannot start, before any served, ends all", asyn
   const complaint = { text: "junctor: the port is taken\n", exitCode: 3 };
   started[0]?.ends({ how: "exit code 3", complaint });
   expect(await supervisor.failed).toEqual(complaint);
-  expect(started[1]?.told).toEqual(["stop"]);
+  expect(started[1]?.orders).toEqual(["stop"]);
   const stopped = supervisor.stop();
   expect(await isSettled(stopped)).toBe(false);
   started[1]?.ends({ how: "exit code 0" });
@@ -137,9 +137,9 @@ test("a worker that does not serve within a minute is killed and replaced", asyn
   const crew = play(2);
   crew.started[0]?.serves();
   await crew.clock.advance(59_999);
-  expect(crew.started[1]?.told).toEqual([]);
+  expect(crew.started[1]?.orders).toEqual([]);
   await crew.clock.advance(1);
-  expect(crew.started[1]?.told).toEqual(["kill"]);
+  expect(crew.started[1]?.orders).toEqual(["kill"]);
   expect(numbers(crew)).toEqual([1, 2, 2]);
 });
 
@@ -154,7 +154,7 @@ test("a stop lets all end, replaces none, and starts none that waits", async () 
   // Of the third, none runs at the moment: it waits for its next start.
   const before = started.length;
   const stopped = supervisor.stop();
-  expect(started.slice(0, 2).map(({ told }) => told)).toEqual([["stop"], ["stop"]]);
+  expect(started.slice(0, 2).map(({ orders }) => orders)).toEqual([["stop"], ["stop"]]);
   started[0]?.ends({ how: "exit code 0" });
   expect(await isSettled(stopped)).toBe(false);
   started[1]?.ends({ how: "exit code 0" });
@@ -170,7 +170,7 @@ test("workers that do not end in time are killed", async () => {
   const stopped = supervisor.stop();
   await clock.advance(30_000);
   await stopped;
-  expect(started.map(({ told }) => told)).toEqual([
+  expect(started.map(({ orders }) => orders)).toEqual([
     ["stop", "kill"],
     ["stop", "kill"],
   ]);

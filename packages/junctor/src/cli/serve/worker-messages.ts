@@ -6,7 +6,7 @@ import type { ConfigSnapshot } from "./follow-config.ts";
 import type { WorkerPlace } from "./serve-admin.ts";
 import type { ServePlan } from "./serve-plan.ts";
 
-/** What a worker says to the primary. `begin` and `agree` are answered. */
+/** The messages of a worker to the primary. `begin` and `agree` are answered. */
 export type WorkerMessage =
   | { readonly kind: "begin" }
   | { readonly kind: "up"; readonly url: string; readonly page: string | undefined }
@@ -15,7 +15,7 @@ export type WorkerMessage =
   | { readonly kind: "agree"; readonly version: string | undefined }
   | { readonly kind: "stop" };
 
-/** What the primary says to a worker. `apply` is answered with the fault; undefined when the config is used. */
+/** The messages of the primary to a worker. `apply` is answered with the fault; undefined when the config is used. */
 export type PrimaryMessage =
   | { readonly kind: "apply"; readonly edit: WorkerEdit }
   | { readonly kind: "stop" };

@@ -37,7 +37,7 @@ const lastMs = 5000;
 
 /**
  * Serves with several processes. This one, the primary, serves no calls: it opens the port and deals out connections, replaces workers
- * that end, follows the config for all, and speaks with the person. Resolves with the exit code.
+ * that end, follows the config for all, and prints to the terminal. Resolves with the exit code.
  */
 export async function serveWithWorkers(plan: ServePlan, count: number): Promise<number> {
   const log = createLog(plan.level);
@@ -53,8 +53,8 @@ export async function serveWithWorkers(plan: ServePlan, count: number): Promise<
   process.once("exit", removeFolder);
   const place = { count, primary: process.pid, adminKey: newAdminKey(), folder };
   const asked = createDeferred<void>();
-  const seen = createSights();
-  const left = new Set<Promise<void>>();
+  const report = createStartReport();
+  const alive = new Set<Promise<void>>();
   let current: WorkerEdit = { config: plan.config, keepsModules: false, agreed: toSnapshot(plan.config) };
   let followed: FollowedConfig | undefined;
   const begin = (number: number): WorkerBegin => {
@@ -72,7 +72,7 @@ export async function serveWithWorkers(plan: ServePlan, count: number): Promise<
     if (message.kind === "begin") return begin(number);
     if (message.kind === "agree") return followed?.agree(message.version);
     if (message.kind === "stop") return asked.resolve();
-    return seen.take(number, message);
+    return report.take(number, message);
   };
   setUpCluster();
   const dealer = new Dealer(systemClock);
@@ -83,9 +83,9 @@ export async function serveWithWorkers(plan: ServePlan, count: number): Promise<
     stopMs: plan.config.drainMs + stopMs,
     start: (number) => {
       const worker = startWorker({ env, store, dealer, answer: (message) => answer(number, message) });
-      left.add(worker.gone);
+      alive.add(worker.gone);
       void worker.gone.then(() => {
-        left.delete(worker.gone);
+        alive.delete(worker.gone);
         rmSync(join(folder, trunkName(worker.pid)), { force: true });
       });
       return worker;
@@ -100,10 +100,10 @@ export async function serveWithWorkers(plan: ServePlan, count: number): Promise<
   const signalled = untilSignal(() => (plan.opened === undefined ? undefined : agree));
   using following = await followPlan(plan, { apply }, log);
   followed = following;
-  void crew.allUp.then(() => seen.tell(plan, count));
+  void crew.allUp.then(() => report.print(plan, count));
   const failure = await Promise.race([signalled, asked.promise, crew.failed]);
   await crew.stop();
-  await waitFor(Promise.all(left), { ms: lastMs });
+  await waitFor(Promise.all(alive), { ms: lastMs });
   if (failure === undefined) return 0;
   await note(failure.text);
   return failure.exitCode;
@@ -117,21 +117,21 @@ async function applyToAll(workers: readonly WorkerProcess[], edit: WorkerEdit): 
   for (const [index, worker] of workers.entries()) if (faults[index] !== undefined) worker.stop();
 }
 
-/** What workers report, until the person has seen it once. */
-interface Sights {
+/** What workers report when they start, which is printed once. */
+interface StartReport {
   take(number: number, message: WorkerMessage): void;
-  tell(plan: ServePlan, count: number): void;
+  print(plan: ServePlan, count: number): void;
 }
 
-function createSights(): Sights {
+function createStartReport(): StartReport {
   const pages = new Map<number, string>();
   let url = "";
   let servers: readonly ServerStatus[] | undefined;
-  let isTold = false;
-  const tellServers = (): void => {
-    if (!isTold || servers === undefined) return;
+  let isDue = false;
+  const printServers = (): void => {
+    if (!isDue || servers === undefined) return;
     process.stdout.write(describeServers(servers));
-    isTold = false; // Once.
+    isDue = false; // Once.
   };
   return {
     take: (number, message) => {
@@ -141,19 +141,19 @@ function createSights(): Sights {
       }
       if (message.kind !== "servers") return;
       servers ??= message.servers;
-      tellServers();
+      printServers();
     },
-    tell: (plan, count) => {
+    print: (plan, count) => {
       const sorted = [...pages].toSorted(([one], [other]) => one - other).map(([, page]) => page);
       process.stdout.write(describeListening(plan, url, count) + describePages(sorted));
-      isTold = plan.opened !== undefined;
-      tellServers();
+      isDue = plan.opened !== undefined;
+      printServers();
     },
   };
 }
 
-/** The process is ours to end, and to speak with. */
-export interface WorkerProcess extends SupervisedWorker {
+/** The process of a worker, as its primary controls it. */
+interface WorkerProcess extends SupervisedWorker {
   readonly pid: number;
   /** Resolves when no process of it is left, its children included. */
   readonly gone: Promise<void>;
@@ -162,7 +162,7 @@ export interface WorkerProcess extends SupervisedWorker {
 }
 
 /** To be called before the first worker is started. */
-export function setUpCluster(): void {
+function setUpCluster(): void {
   cluster.schedulingPolicy = cluster.SCHED_RR;
   cluster.setupPrimary({
     exec: fileURLToPath(new URL("../cli/main.js", import.meta.url)),
@@ -182,11 +182,11 @@ interface WorkerStart {
 }
 
 /** Starts the process of a worker. */
-export function startWorker({ env, store, dealer, answer }: WorkerStart): WorkerProcess {
+function startWorker({ env, store, dealer, answer }: WorkerStart): WorkerProcess {
   const worker = cluster.fork(env.forked);
   const up = createDeferred<void>();
   let complaint: Complaint | undefined;
-  const line = openIpcChannel<PrimaryMessage, WorkerMessage>(worker.process, "worker", (message) => {
+  const channel = openIpcChannel<PrimaryMessage, WorkerMessage>(worker.process, "worker", (message) => {
     if (message.kind === "failed") complaint = message.complaint;
     const answered = answer(message);
     if (message.kind === "up") up.resolve();
@@ -213,10 +213,10 @@ export function startWorker({ env, store, dealer, answer }: WorkerStart): Worker
       await served?.unregister();
       return { how, complaint };
     }),
-    stop: () => line.tell({ kind: "stop" }),
+    stop: () => channel.tell({ kind: "stop" }),
     kill: () => void worker.process.kill("SIGKILL"),
     apply: (edit) =>
-      line.ask({ kind: "apply", edit }).then(
+      channel.ask({ kind: "apply", edit }).then(
         (wrong) => wrong as string | undefined,
         () => undefined,
       ),
@@ -238,7 +238,7 @@ function watchHandOver({ process: child }: Worker, dealer: Dealer): { close(): v
       if (last === handle) dealer.taken(child);
     });
     dealer.deal(child, () => {
-      // One that is not connected has ended, and its connection is about to be closed.
+      // A worker that is not connected has ended, and its connection is about to be closed.
       if (child.connected) send(...args);
     });
     return true;
@@ -279,7 +279,7 @@ interface SplitEnvironment {
   readonly forked: { readonly [name: string]: undefined };
 }
 
-export function splitEnvironment(env: NodeJS.ProcessEnv): SplitEnvironment {
+function splitEnvironment(env: NodeJS.ProcessEnv): SplitEnvironment {
   const shown = toChildEnv(env, {}, process.platform);
   const hidden: { [name: string]: string } = {};
   for (const [name, value] of Object.entries(env))
@@ -333,12 +333,12 @@ const firstDelayMs = 200;
 const maxDelayMs = 30_000;
 /** How long a worker may take until it serves. */
 const startMs = 60_000;
-/** As long as no worker ever served, so many ends show that none will. */
+/** When this many workers ended and none ever served, none will. */
 const maxFirstEnds = 5;
 
 /**
  * Keeps a number of workers running. One that ends is replaced: at once, or with a growing delay when it ends soon after its start
- * again and again. When no worker ever came up, the first that says why, or the fifth that ends, is the end of all.
+ * again and again. While no worker ever came up, all are given up when one says why it cannot start, or when the fifth ends.
  */
 export class Supervisor<Worker extends SupervisedWorker> {
   readonly #options: SupervisorOptions<Worker>;
@@ -372,7 +372,7 @@ export class Supervisor<Worker extends SupervisedWorker> {
     return [...this.#slots.values()].flatMap(({ worker }) => worker ?? []);
   }
 
-  /** Has all workers end, and resolves when they did. The last ones are killed. */
+  /** Ends all workers, and resolves when they have ended. Those that take too long are killed. */
   async stop(): Promise<void> {
     const { clock, stopMs, log } = this.#options;
     if (!this.#isStopping) {

@@ -13,7 +13,7 @@ export function openInBrowser(url: string): void {
 /** A program that cannot open anything ends sooner than this. */
 const openMs = 2000;
 
-/** Has the system open an address that is ours, such as that of a file. Resolves with whether it seems to. */
+/** Has the system open an address that is ours, such as that of a file. Resolves with whether that seems to have worked. */
 export function openAddress(href: string): Promise<boolean> {
   const [program = "", ...args] =
     process.platform === "darwin"
@@ -24,7 +24,7 @@ export function openAddress(href: string): Promise<boolean> {
   const child = spawn(program, args, { stdio: "ignore", detached: true });
   child.unref();
   return new Promise<boolean>((resolve) => {
-    // Some open the browser and stay with it.
+    // Some programs open the browser and run as long as it does.
     const timer = setTimeout(() => resolve(true), openMs);
     const settle = (isOpened: boolean): void => {
       clearTimeout(timer);

@@ -15,8 +15,8 @@ import {
 } from "./commands.ts";
 
 /**
- * Whether a command line asks for help or the version. Read word by word, before anything is checked, because those who
- * ask are those whose flags are wrong: in `serve --tcp --help` the last word is not a port. What follows `--` is not ours.
+ * Whether a command line asks for help or the version. Read word by word, before anything is checked, because help is wanted most where
+ * flags are wrong: in `serve --tcp --help` the last word is not a port. What follows `--` is not ours.
  */
 export function parseInfoFlag(args: readonly string[]): "help" | "version" | undefined {
   const end = args.indexOf("--");
@@ -66,13 +66,13 @@ export function parseCommandLine(args: readonly string[], name: string): Parsed 
   return { flags, operands, command: end === -1 ? undefined : args.slice(end + 1) };
 }
 
-/** Reads the words of a command, and does what they say. */
+/** Parses the words of a command and runs it. */
 export function runCommand(
   name: string,
   run: (parsed: never) => Promise<number>,
   args: readonly string[],
 ): Promise<number> {
-  // The row that the words are read by is the one that the type of `run` comes from.
+  // The words are parsed by the row that the type of `run` is derived from.
   return run(parseCommandLine(args, name) as never);
 }
 
@@ -105,7 +105,7 @@ function checkOption(option: Option, known: { readonly [name: string]: FlagRow }
   if (flag.value === undefined && value !== undefined) throw new UsageError(`${rawName} takes no value`);
 }
 
-/** What people write for a flag that is called otherwise here. */
+/** Other names that people try for a flag. */
 const guesses: { readonly [flag: string]: string } = {
   config: "c C f file configuration conf",
   port: "p P listen",
@@ -126,7 +126,7 @@ const guesses: { readonly [flag: string]: string } = {
   print: "url no-browser p",
 };
 
-/** What a guess was most likely meant to say, in full. */
+/** The suggestion for a flag, where it is more than its name and value. */
 const spelled: { readonly [flag: string]: string } = {
   "log-level": "--log-level debug",
   header: '--header "Authorization: Bearer KEY"',
@@ -417,7 +417,7 @@ const expected: { readonly [Name in ValueKind]: string } = {
   string: "a string",
 };
 
-/** Each gives undefined for a text that is not of its kind. */
+/** Each returns undefined for a text that is not of its kind. */
 const readers: { readonly [Name in ValueKind]: (text: string) => unknown } = {
   null: (text) => (text === "null" ? null : undefined),
   boolean: (text) => (text === "true" ? true : text === "false" ? false : undefined),
@@ -437,11 +437,11 @@ function parseJson(text: string, isWanted: (value: unknown) => boolean): unknown
     const value: unknown = JSON.parse(text);
     return isWanted(value) ? value : undefined;
   } catch {
-    return undefined; // Not JSON: of another kind, or wrong, which the caller says better.
+    return undefined; // Not JSON; the caller says what was expected.
   }
 }
 
-/** As a shell takes it. */
+/** Quoted for a shell, where that is needed. */
 function toWord(value: unknown): string {
   const text = toText(value);
   return /[^\w.:/+-]/.test(text) ? `'${text}'` : text;

@@ -20,7 +20,7 @@ export type Completion = "servers" | "clients" | "profiles" | "tools" | "codes" 
 export interface CommandRow {
   /** Its place in the help of the program. */
   readonly group: "Every day" | "Your config" | "One server" | "What runs";
-  /** What the help of the program says of it, or the command on whose line it stands there. */
+  /** Its text in the help of the program, or the command whose line it shares there. */
   readonly brief: string | { readonly beside: string };
   readonly summary: string;
   /** What follows the name, without flags. */
@@ -35,12 +35,12 @@ export interface CommandRow {
   readonly examples: readonly string[];
   /** What the exit code 1 means here. */
   readonly failure?: string;
-  /** What people write for it that is called otherwise here. */
+  /** Other names that people try for it. */
   readonly guesses?: string;
 }
 
 /** Flags that several commands have. */
-export const sharedFlags = {
+const sharedFlags = {
   /** How a config is named. */
   config: {
     config: {
@@ -49,7 +49,7 @@ export const sharedFlags = {
     },
     "unsafe-config": { help: "use the config though other users may write it" },
   },
-  /** Of commands that talk to a server. */
+  /** For commands that talk to a server. */
   target: {
     config: { value: "FILE", help: "a config: the servers of it that are needed, or the one that is named" },
     "unsafe-config": { help: "use the config though other users may write it" },
@@ -72,7 +72,7 @@ export const sharedFlags = {
       complete: "profiles",
     },
   },
-  /** Of commands that list things and read one of them. */
+  /** For commands that list things and read one of them. */
   listing: {
     json: { help: "everything, as JSON" },
     server: {
@@ -81,7 +81,7 @@ export const sharedFlags = {
       complete: "servers",
     },
   },
-  /** Of commands that ask what runs. */
+  /** For commands that ask what runs. */
   gateway: {
     config: { value: "FILE", help: "the gateway or daemon that was started with this config" },
     pid: {
@@ -89,7 +89,7 @@ export const sharedFlags = {
       help: "the gateway or daemon with this process number; of a worker, that one alone",
     },
   },
-  /** Of commands that edit our config. */
+  /** For commands that edit our config. */
   own: {
     config: { value: "FILE", help: "our config (default ~/.junctor/junctor.json)" },
   },
@@ -843,7 +843,7 @@ export const commands = {
   },
 } as const;
 
-/** Every command knows these. */
+/** The flags of every command. */
 export const commonFlags = {
   help: { help: "show this help", short: "h" },
   version: { help: "show the version", short: "v" },
@@ -876,7 +876,7 @@ export type Values<Rows> = {
 /** The values of the flags that commands share. */
 export type SharedValues<Group extends keyof typeof sharedFlags> = Values<(typeof sharedFlags)[Group]>;
 
-/** A command line that made sense. */
+/** A parsed command line. */
 export interface Parsed<Flags = object> {
   readonly flags: Flags;
   readonly operands: readonly string[];
@@ -884,7 +884,7 @@ export interface Parsed<Flags = object> {
   readonly command: readonly string[] | undefined;
 }
 
-/** What a command does with its line. Resolves with the exit code. */
+/** Runs a command. Resolves with the exit code. */
 export type Run<Name extends CommandName | InnerCommandName> = (parsed: ParsedOf<Name>) => Promise<number>;
 
 export type ParsedOf<Name extends CommandName | InnerCommandName> = Name extends CommandName

@@ -38,7 +38,7 @@ export async function toComplaint(error: unknown): Promise<Complaint> {
   return { text: `junctor: ${toSafeText(describe(error))}\n`, exitCode: await exitCodeOf(error) };
 }
 
-/** What the table of errors says. */
+/** The exit code in the table of errors. */
 async function exitCodeOf(error: unknown): Promise<number> {
   if (!(error instanceof BrandedError)) return 3;
   return (await loadErrorEntries()).find(({ code }) => code === error.code)?.exit ?? 3;
@@ -54,7 +54,7 @@ function describe(error: unknown): string {
   if (error instanceof TimeoutError) return describeTimeout(error);
   if (error instanceof HttpError) return describeStatus(error);
   if (isAboutArguments(error)) return describeArguments(error);
-  // Number 0 is not a server's: what came was not an answer at all.
+  // Number 0 means that no valid answer came.
   if (error instanceof RpcError && error.rpcCode !== 0)
     return `the server refused: ${error.message} (${error.rpcCode})`;
   if (error instanceof ConnectError || error instanceof ClosedError) return describeLoss(error);
@@ -81,7 +81,7 @@ function adviseOnLoss(error: ConnectError | ClosedError): string | undefined {
   const code = failureCodeOf(error);
   if (code === "no_program") return adviseOnProgram(error.message);
   if (code === "exited") return error instanceof ConnectError ? adviseOnEnd(error) : undefined;
-  // Of a server that was there before, only its own words can tell.
+  // Why a server that was up went away, only its own output can tell.
   if (code === "lost") return isFirstContact(error) ? "if it wants TLS, write https://" : undefined;
   return lossAdvice[code];
 }
@@ -99,7 +99,7 @@ const lossAdvice: { readonly [Code in FailureCode]?: string } = {
 const strayAdvice =
   "this program writes other text to its standard output: it must write only MCP messages there";
 
-/** The message names the program. */
+/** Finds the program in the message of the error. */
 function adviseOnProgram(message: string): string {
   const [, program = ""] = /there is no program "([^"]*)"/.exec(message) ?? [];
   if (program.includes(" "))
@@ -118,7 +118,7 @@ function adviseOnEnd({ stderr }: ConnectError): string {
     : "run it by hand to see why it ends";
 }
 
-/** A plain HTTP request that the other side hung up on, as servers do that speak TLS. */
+/** A plain HTTP request that the other side hung up on, as TLS servers do. */
 function isFirstContact({ message, cause }: Error): boolean {
   return message.includes("http://") && systemCodeOf(cause) === "UND_ERR_SOCKET";
 }

@@ -6,7 +6,7 @@ const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
 const signals = Object.keys(exitCodes) as (keyof typeof exitCodes)[];
 
-/** The person wants the command to end: Ctrl-C, or a signal that asks nicely. */
+/** The user ends the command: Ctrl-C, or a signal that asks it to end. */
 export class Interrupt extends BrandedError {
   protected static override readonly brand = "Interrupt";
 

@@ -31,16 +31,16 @@ function writeAll(stream: NodeJS.WriteStream, text: string | Uint8Array): Promis
   });
 }
 
-/** What a log says of anything that was thrown. */
+/** The text of a thrown value, for logs. */
 export function describeError(error: unknown): string {
   return error instanceof Error ? error.message : JSON.stringify(error);
 }
 
 /**
- * Takes the variables that servers do not get out of `/proc/PID/environ`, where every program of the same user can read with
- * what environment this process was started. `process.env` keeps all of them: they are copied to other memory first. The system
- * shows the memory it laid the variables out in at the start, so this overwrites that memory by `/proc/self/mem`; no call
- * that Node offers does it, and `delete process.env.NAME` does not. Returns what went wrong; undefined where there is no `/proc`.
+ * Takes the variables that servers do not get out of `/proc/PID/environ`, where every program of the same user can read the environment
+ * that this process was started with. `process.env` keeps all of them: they are copied to other memory first. The system shows the memory
+ * it laid the variables out in at the start, so this overwrites that memory by `/proc/self/mem`; no call that Node offers does it, and
+ * `delete process.env.NAME` does not. Returns what went wrong; undefined where there is no `/proc`.
  */
 export function hideEnvironment(): string | undefined {
   if (process.platform !== "linux") return undefined;

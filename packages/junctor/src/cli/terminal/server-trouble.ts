@@ -14,7 +14,7 @@ export class ServerTrouble extends BrandedError {
   readonly code = "cli.server_trouble";
 }
 
-/** How a server is, and what to do about it. */
+/** The status of a server, and what to do about it. */
 type Diagnosis = Pick<ServerStatus, "name" | "trouble" | "reason" | "said" | "stray"> & {
   readonly advice?: string | undefined;
 };
@@ -33,23 +33,23 @@ export function describeTrouble({ name, trouble, reason, said, stray, advice }: 
   ].join("\n");
 }
 
-/** How a server of a config is, and how the config says to reach it. */
-interface Patient extends Pick<ServerStatus, "name" | "code" | "said" | "stray"> {
+/** A server of a config that cannot be used: its status, and how the config says to reach it. */
+interface FailedServer extends Pick<ServerStatus, "name" | "code" | "said" | "stray"> {
   readonly launch: ServerLaunch;
 }
 
 /** What usually helps against each kind of trouble, in the words of a config. */
-const advice: { readonly [C in NonNullable<ServerStatus["code"]>]?: (patient: Patient) => string } = {
+const advice: { readonly [C in NonNullable<ServerStatus["code"]>]?: (server: FailedServer) => string } = {
   no_program: adviseOnProgram,
   no_folder: ({ launch }) =>
     `Its "cwd" is ${folderOf(launch)}, which is not a folder: create it, or correct "cwd".${homeHint(folderOf(launch))}`,
   not_executable: ({ launch }) =>
     `"command" is ${programOf(launch)}: write the path of a program; a script must be executable (chmod +x).`,
   exited: adviseOnEnd,
-  lost: (patient) =>
-    patient.launch.kind === "http"
+  lost: (server) =>
+    server.launch.kind === "http"
       ? 'If it wants TLS, write https:// in its "url"; else see its own log.'
-      : adviseOnEnd(patient),
+      : adviseOnEnd(server),
   no_answer: adviseOnSilence,
   starting: adviseOnSilence,
   refused: () => 'Start that server, or correct the host and port of its "url".',
@@ -74,13 +74,13 @@ const advice: { readonly [C in NonNullable<ServerStatus["code"]>]?: (patient: Pa
 const noEndpoint = 'The "url" is not the address of an MCP endpoint; most end in /mcp or /sse.';
 
 /** What to do about a server's trouble; undefined when only its own words can help. */
-export function adviseOn(patient: Patient): string | undefined {
-  const { code, stray = "" } = patient;
+export function adviseOn(server: FailedServer): string | undefined {
+  const { code, stray = "" } = server;
   if (code === undefined) return undefined;
   const isSilent = code === "exited" || code === "no_answer" || code === "starting" || code === "lost";
   if (stray !== "" && isSilent)
     return "This program writes other text to its standard output: it must write only MCP messages there. It may need other arguments.";
-  return advice[code]?.(patient);
+  return advice[code]?.(server);
 }
 
 /** Programs that start most servers. */
@@ -104,7 +104,7 @@ export function nearestProgram(command: string): string | undefined {
   return programs.includes(command) ? undefined : nearest(command, programs);
 }
 
-function adviseOnProgram({ launch }: Patient): string {
+function adviseOnProgram({ launch }: FailedServer): string {
   if (launch.kind !== "command") return "";
   const { command } = launch;
   const [program = "", ...args] = command.split(" ");
@@ -121,8 +121,8 @@ function homeHint(path: string): string {
   return /(^|["/])~\//.test(path) ? " A config has no ~: write ${HOME}." : "";
 }
 
-/** Credentials that were sent and refused are another matter than none. */
-function adviseOnRefusal({ launch }: Patient): string {
+/** Refused credentials need other advice than missing ones. */
+function adviseOnRefusal({ launch }: FailedServer): string {
   const headers = launch.kind === "http" ? Object.entries(launch.headers) : [];
   if (headers.length === 0) return 'Give it credentials: "headers": { "Authorization": "Bearer ${TOKEN}" }.';
   const [, variable] = headers.map(([, value]) => /\$([A-Za-z_]\w*)/.exec(value)).find(Boolean) ?? [];
@@ -132,7 +132,7 @@ function adviseOnRefusal({ launch }: Patient): string {
   return `It refused the credentials of "headers" (${names}): the token is wrong, expired or for another server; get a new one.`;
 }
 
-/** What helps against a failure that a process told of: a broken install, a missing package or file, refused credentials. */
+/** What helps against a failure that a process wrote about: a broken install, a missing package or file, refused credentials. */
 export function adviseOnWords(said: string): string | undefined {
   const [unfinished] = /ENOTEMPTY|Cannot find (?:module|package)/.test(said)
     ? (npxFolder.exec(said) ?? [])
@@ -161,7 +161,7 @@ export function isAboutCredentials(said: string): boolean {
   );
 }
 
-function adviseOnEnd({ launch, said = "" }: Patient): string {
+function adviseOnEnd({ launch, said = "" }: FailedServer): string {
   const advised = adviseOnWords(said);
   if (advised !== undefined) return `${advised[0]?.toUpperCase()}${advised.slice(1).replace(/\.?$/, ".")}`;
   const env = launch.kind === "command" ? launch.env : {};
@@ -174,11 +174,11 @@ function adviseOnEnd({ launch, said = "" }: Patient): string {
   return `Its credentials were refused: get new ones, and write them ${where}.`;
 }
 
-function adviseOnSilence({ name }: Patient): string {
+function adviseOnSilence({ name }: FailedServer): string {
   return `It may need longer: --timeout SECONDS waits longer here, "startTimeoutMs" under junctor.servers.${name} does in the gateway.`;
 }
 
-/** A variable that a server complains of and is not given: servers get few of ours. */
+/** A variable that a server says it misses, and is not given: servers get few of ours. */
 export function findVariable(said: string, given: { readonly [name: string]: string }): string | undefined {
   return said
     .split("\n")
@@ -207,10 +207,14 @@ const maxShown = 10;
 
 /** Texts about definitions that clients would refuse or that are not in the lock, and what the gateway did with them; empty if there are none. */
 export function describeFaults({ name, leftOut = [], mended = [], unapproved = [] }: ServerStatus): string {
-  return describe(name, leftOut, "left out") + describe(name, mended, "mended") + tell(name, unapproved);
+  return (
+    describe(name, leftOut, "left out") +
+    describe(name, mended, "mended") +
+    describeUnapproved(name, unapproved)
+  );
 }
 
-function tell(server: string, unapproved: readonly Unapproved[]): string {
+function describeUnapproved(server: string, unapproved: readonly Unapproved[]): string {
   const [first] = unapproved;
   if (first === undefined) return "";
   const things = unapproved.length === 1 ? "1 definition is" : `${unapproved.length} definitions are`;

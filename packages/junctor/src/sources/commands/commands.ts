@@ -65,7 +65,7 @@ export function fromCommands(
 
 const noInput = { type: "object", properties: {}, additionalProperties: false };
 
-/** Lines of the standard error stream that become log messages; a program that says more is only kept short. */
+/** Most lines of the standard error stream that are reported; the rest is dropped. */
 const maxLogged = 1000;
 
 /** A line with a percentage is progress, any other a log message. */
@@ -98,7 +98,7 @@ function toResult(
           : signal === null
             ? `The command exited with code ${code}`
             : `The command was ended by ${signal}`;
-    // Of a program that printed too much, the beginning is enough.
+    // Where a program printed too much, the beginning is enough.
     return failure([why, said, (printed ?? "").slice(0, maxShown).trim()].filter(Boolean).join("\n"));
   }
   const picture = imageTypeOf(stdout);
@@ -108,7 +108,7 @@ function toResult(
   return tool.json ? toStructured(printed) : { content: [text(printed)] };
 }
 
-/** Characters of the output of a failed command. */
+/** Most characters of the output of a failed command. */
 const maxShown = 16 * 1024;
 
 function toStructured(printed: string): ToolResult {
@@ -129,8 +129,8 @@ function toText(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** What the first bytes of images are. */
-export function imageTypeOf(bytes: Uint8Array): string | undefined {
+/** The media type of an image, by its first bytes; undefined for other bytes. */
+function imageTypeOf(bytes: Uint8Array): string | undefined {
   const begin = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 12)).toString("latin1");
   if (begin.startsWith("\u0089PNG\r\n\u001a\n")) return "image/png";
   if (begin.startsWith("\u00ff\u00d8\u00ff")) return "image/jpeg";

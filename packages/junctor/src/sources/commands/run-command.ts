@@ -20,13 +20,13 @@ interface CommandEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: Buffer;
-  /** Where its output or its time ended it: which of the limits. */
+  /** The limit that ended it, if one did. */
   readonly stopped: "output" | "time" | undefined;
 }
 
 /** Most bytes of the standard output. */
 export const maxOutputBytes = 8 * 1024 * 1024;
-/** How long a command may take to leave after TERM. */
+/** How long a command may take to end after SIGTERM. */
 const leaveMs = 2000;
 /** How long the output of what a command left behind is read. */
 const drainMs = 500;
@@ -78,7 +78,7 @@ export async function runCommand(command: ChildCommand, options: RunOptions): Pr
     else if (stopped === undefined) stop("output");
   });
   if (child.stderr !== null) readLines(child.stderr, options.onLine);
-  for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.on("error", () => {}); // Its end tells all.
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.on("error", () => {}); // The exit of the child says enough.
   child.stdin?.end(stdin);
   try {
     const end = await exited;

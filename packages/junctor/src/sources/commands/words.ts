@@ -36,7 +36,7 @@ function withDefaults(input: CommandTool["input"], given: object): Values {
   return Object.fromEntries([...defaults, ...Object.entries(given)]) as Values;
 }
 
-/** Nothing where an argument of the word, or of a word of the list, is not given. */
+/** No words where an argument of the word, or of a word of the list, is not given. */
 function toGroup(part: CommandWord, values: Values, before: readonly string[]): readonly string[] {
   const group = typeof part === "string" ? [part] : part;
   const isMissing = group.flatMap(argumentsIn).some((name) => (values[name] ?? null) === null);
@@ -46,7 +46,7 @@ function toGroup(part: CommandWord, values: Values, before: readonly string[]): 
   return words;
 }
 
-/** A list of values gives as many words where it is all of the word. */
+/** A list becomes a word for each of its values where it is the whole word. */
 function toWholeWords(word: string, values: Values, before: readonly string[]): readonly string[] {
   const [name = ""] = argumentsIn(word);
   const value = values[name];

@@ -39,9 +39,9 @@ interface GraphQlOptions extends GraphQlConfig {
 const maxBytes = 8 * 1024 * 1024;
 const maxTools = 5000;
 const maxDescription = 1000;
-/** Characters of an answer about the schema. */
+/** Most characters of an answer about the schema. */
 const maxFound = 6000;
-/** Tokens of a document that a caller wrote. */
+/** Most tokens of a document that a caller wrote. */
 const maxTokens = 5000;
 
 /** Sends a document. Throws a `ToolError` when there is no answer that is GraphQL. */
@@ -79,20 +79,20 @@ async function createAsk({ server, headers, hosts, timeoutMs, clock }: GraphQlOp
         );
       },
     );
-    const said = new TextDecoder().decode(answer.body);
-    const parsed = parseAnswer(said);
+    const content = new TextDecoder().decode(answer.body);
+    const parsed = parseAnswer(content);
     if (parsed !== undefined) return parsed;
     const wait = answer.headers.get("retry-after");
     const notes = wait === null ? "" : ` It may be tried again after ${wait} seconds.`;
     throw new ToolError(
-      `The API answered with status ${answer.status} and no GraphQL.${notes}\n${said.slice(0, 2000)}`,
+      `The API answered with status ${answer.status} and no GraphQL.${notes}\n${content.slice(0, 2000)}`,
     );
   };
 }
 
-function parseAnswer(said: string): GraphQlAnswer | undefined {
+function parseAnswer(content: string): GraphQlAnswer | undefined {
   try {
-    const value: unknown = JSON.parse(said);
+    const value: unknown = JSON.parse(content);
     if (typeof value !== "object" || value === null || !("data" in value || "errors" in value))
       return undefined;
     const { data, errors } = value as { readonly data?: unknown; readonly errors?: unknown };
@@ -107,11 +107,11 @@ async function readSchema({ schema: file, timeoutMs }: GraphQlOptions, ask: Ask)
   if (file !== undefined) {
     const { size } = await stat(file);
     if (size > maxBytes) throw new Error(`${file} has ${size} bytes: at most ${maxBytes} are read`);
-    const said = await readFile(file, "utf8");
-    // Those of large APIs have mistakes that do no harm.
-    if (!said.trimStart().startsWith("{"))
-      return buildSchema(said, { assumeValid: true, assumeValidSDL: true });
-    const { data, ...bare } = JSON.parse(said) as { readonly data?: unknown };
+    const content = await readFile(file, "utf8");
+    // The schemas of large APIs have mistakes that do no harm.
+    if (!content.trimStart().startsWith("{"))
+      return buildSchema(content, { assumeValid: true, assumeValidSDL: true });
+    const { data, ...bare } = JSON.parse(content) as { readonly data?: unknown };
     return buildClientSchema((data ?? bare) as IntrospectionQuery, { assumeValid: true });
   }
   const advice = 'write "schema": "./schema.graphql" if it tells its schema to nobody';
@@ -246,7 +246,7 @@ function searchSchema(schema: GraphQLSchema, given: string): string {
     .toSorted((one, other) => other.score - one.score);
   let found = "";
   for (const { written } of ranked) {
-    // Of a long type, the fields that the words are in.
+    // Of a long type, only the fields that have one of the words.
     const lines = written.length < 2000 ? written : pickLines(written, words);
     if (found.length + lines.length > maxFound) break;
     found += `${lines}\n\n`;

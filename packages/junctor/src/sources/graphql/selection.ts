@@ -12,7 +12,7 @@ import {
   isObjectType,
 } from "graphql";
 
-/** Fields of lists that are cut into pages: what is in them is as deep as the list. */
+/** Fields of lists that are cut into pages: they do not count as a level of depth. */
 const ofPages = new Set(["edges", "node", "nodes", "pageInfo"]);
 /** Most fields of one document. */
 const maxFields = 150;
@@ -52,7 +52,7 @@ function select(output: GraphQLOutputType, depth: number, budget: Budget): strin
 const wrap = (fields: readonly string[]): string =>
   ` { ${fields.length === 0 ? "__typename" : fields.join(" ")} }`;
 
-/** The fields of a type that can be asked, but for the `known` ones. Values come first: they are worth more than what is in others. */
+/** The fields of a type that can be asked, but for the `known` ones. Leaf values come first: they are worth more than nested objects. */
 function listFields(
   type: GraphQLObjectType | GraphQLInterfaceType,
   depth: number,

@@ -3,11 +3,11 @@ import { audio, embedResource, failure, image, structured, text, type ToolResult
 import { type Fields, isFields } from "./documents.ts";
 import { prune } from "./schemas.ts";
 
-/** Characters of the body of an error. */
+/** Most characters of the body of an error. */
 const maxError = 8 * 1024;
 const maxPages = 3;
 
-/** What the answer of an API is as a result. `output` is the listed schema of the tool, if it has one. */
+/** The answer of an API as a result. `output` is the listed schema of the tool, if it has one. */
 export function toResult(answer: ApiAnswer, output: Fields | undefined, advice: string): ToolResult {
   const { status, headers, body, url } = answer;
   const type = (headers.get("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
@@ -42,7 +42,7 @@ export function toResult(answer: ApiAnswer, output: Fields | undefined, advice: 
   if (type.startsWith("audio/")) return withOutput({ content: [audio(bytes, type)] }, output);
   if (isTextual(type, body)) return withOutput({ content: [text(decode(body)), ...more] }, output);
   const address = new URL(url.href);
-  // A key may stand there.
+  // The query may hold a key.
   address.search = "";
   return withOutput({ content: [embedResource(address.href, bytes, type)] }, output);
 }

@@ -7,14 +7,14 @@ export interface Fields {
   readonly [name: string]: unknown;
 }
 
-/** A value of a specification, and the document that its references begin at. */
+/** A value of a specification, and the document that its references are relative to. */
 export interface Located<T = unknown> {
   readonly value: T;
   readonly at: URL;
 }
 
 /** Reads the text of an address that is not a file. */
-export type FetchText = (url: URL, signal: AbortSignal) => Promise<string>;
+type FetchText = (url: URL, signal: AbortSignal) => Promise<string>;
 
 const maxBytes = 32 * 1024 * 1024;
 /** YAML is a hundred times slower to read than JSON, and nothing else runs meanwhile. */
@@ -67,7 +67,7 @@ export class Documents {
     return { value, at: root };
   }
 
-  /** Where a reference leads, however many there are on the way. Throws for one that leads nowhere. */
+  /** Where a reference leads, by way of other references too. Throws for one that leads nowhere. */
   follow<T = unknown>(located: Located): Located<T> {
     let current = located;
     for (let hops = 0; hops < maxHops; hops++) {

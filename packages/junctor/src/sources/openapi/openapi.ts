@@ -44,7 +44,7 @@ export interface OpenApiOptions {
   readonly signal?: AbortSignal;
   /** The clock that times are measured by; the system's by default. */
   readonly clock?: Clock;
-  /** Called for each operation that is described wrongly, and is not a tool for it. */
+  /** Called for each operation that is described wrongly, and so is not a tool. */
   readonly onWarning?: (text: string) => void;
   /** Called for every error that was not meant for the caller; the default writes it to the standard error stream. */
   readonly onError?: (error: unknown, tool: string) => void;
@@ -58,16 +58,16 @@ const optionKeys: KeysOf<OpenApiOptions> = {
 const maxSpecBytes = 32 * 1024 * 1024;
 const maxAnswerBytes = 8 * 1024 * 1024;
 const maxOperations = 20_000;
-/** Characters of the description of a tool. */
+/** Most characters of the description of a tool. */
 const maxDescription = 1000;
 /** Longest schema of the arguments of one tool. */
 const maxInput = 48 * 1024;
-/** A read that was refused for now is tried once more when it is not to wait longer. */
+/** A read that was refused for now is tried once more if it has to wait no longer than this. */
 const maxRetryMs = 5000;
 
 /**
  * Makes a tool of each operation of an API that OpenAPI 3 or Swagger 2 describes: in a file, at a URL, or as an object. Rejects when the
- * specification cannot be used at all; an operation that is described wrongly is left out, and `onWarning` is told.
+ * specification cannot be used at all; an operation that is described wrongly is left out, and reported to `onWarning`.
  *
  * @example
  * const registry = await fromOpenApi("./petstore.json", { headers: { authorization: `Bearer ${process.env.TOKEN}` } });
@@ -304,7 +304,7 @@ interface ToolArguments {
   readonly hidden: Fields;
 }
 
-/** Arguments have the names of parameters where these are names that every client takes, and are not taken. */
+/** Arguments have the names of parameters where these are names that every client takes, and are free. */
 function toArguments({ parameters, body }: ApiOperation, fixed: Fields): ToolArguments {
   const taken = new Set<string>();
   const claim = (wantedName: string, place: string): string => {

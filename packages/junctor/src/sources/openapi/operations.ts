@@ -27,7 +27,7 @@ export interface Body {
   readonly isRequired: boolean;
   readonly description: string;
   readonly schema: Located;
-  /** Of a form: how members are sent. */
+  /** For a form: how members are sent. */
   readonly encoding: Fields;
   /** How the whole is sent. */
   readonly kind: "json" | "form" | "parts" | "text" | "bytes";
@@ -130,7 +130,7 @@ function serversOf(fields: Fields, { value, at }: Located<Fields>): ApiOperation
   return own === undefined ? undefined : { value: own as readonly unknown[], at };
 }
 
-/** The parameters of a path and of an operation, of which the latter win. */
+/** The parameters of a path and of an operation; those of the operation take precedence. */
 function listParameters(
   { path, fields }: About,
   { documents, at, shared }: Context,
@@ -189,7 +189,7 @@ function readNew(about: About, context: Context): Read {
   };
 }
 
-/** Of several kinds of body the one that is told best in JSON. */
+/** Kinds of body, those first that a caller writes best in JSON. */
 const bodyKinds = [
   /^application\/json\b/,
   /^(?:application\/(?:.*\+)?json|text\/json)\b/,
@@ -223,7 +223,7 @@ function readBody({ requestBody }: Fields, { documents, at }: Context): Body | u
   };
 }
 
-/** JSON is written for `*` of a kind that is not told; what is neither JSON nor a form is sent as the caller gives it. */
+/** A wildcard such as `application/*` is sent as JSON; what is neither JSON nor a form is sent as the caller gives it. */
 function kindOf(mediaType: string, schema: unknown): Body["kind"] {
   const type = mediaType.toLowerCase();
   if (/[/+](?:json|\*)/.test(type)) return "json";
@@ -231,8 +231,8 @@ function kindOf(mediaType: string, schema: unknown): Body["kind"] {
   if (type.startsWith("multipart/")) return "parts";
   const isBinary = isFields(schema) && (schema["format"] === "binary" || schema["format"] === "byte");
   const isText = /^text\/|[/+](?:xml|yaml|jwt|graphql|javascript)\b/.test(type);
-  const isSaidText = isFields(schema) && schema["type"] === "string";
-  return !isBinary && (isText || isSaidText) ? "text" : "bytes";
+  const isTextSchema = isFields(schema) && schema["type"] === "string";
+  return !isBinary && (isText || isTextSchema) ? "text" : "bytes";
 }
 
 /** The members of a form that are files, or lists of files. */
@@ -254,7 +254,7 @@ function filesOf(schema: Located, documents: Documents): readonly string[] {
   });
 }
 
-/** Swagger 2: bodies and fields of forms are parameters, and schemas of parameters are not apart. */
+/** Swagger 2: bodies and fields of forms are parameters, and the schema of a parameter is among its own members. */
 function readOld(about: About, context: Context): Read {
   const { spec, documents, at } = context;
   const consumes = listOf(about.fields["consumes"]) ?? listOf(spec["consumes"]) ?? [];

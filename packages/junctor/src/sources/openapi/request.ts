@@ -225,9 +225,10 @@ function toMultipart(type: string, content: unknown, encoding: Fields, files: re
     for (const each of Array.isArray(value) ? (value as unknown[]) : [value]) {
       const { contentType } = isFields(encoding[name]) ? encoding[name] : {};
       const isFile = files.includes(name);
-      const said = typeof contentType === "string" && !/[\r\n,*]/.test(contentType) ? contentType : undefined;
+      const declared =
+        typeof contentType === "string" && !/[\r\n,*]/.test(contentType) ? contentType : undefined;
       const kind =
-        said ??
+        declared ??
         (isFile ? "application/octet-stream" : typeof each === "object" ? "application/json" : undefined);
       const label = name.replaceAll(/[\r\n"\\]/g, (mark) => encodeURIComponent(mark));
       const head = [

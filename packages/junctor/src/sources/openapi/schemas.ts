@@ -18,7 +18,7 @@ const budgets: { readonly [D in Direction]: Budget } = {
 
 const maxDepth = 24;
 const types = new Set(["string", "number", "integer", "boolean", "array", "object", "null"]);
-/** Those that validators agree on. */
+/** The formats that validators agree on. */
 const formats = new Set(["date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid"]);
 const numbers = ["minimum", "maximum", "multipleOf"] as const;
 const counts = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"] as const;
@@ -32,7 +32,7 @@ export class SchemaWriter {
   readonly #direction: Direction;
   readonly #names = new Map<string, string>();
   readonly #waiting: (readonly [name: string, schema: Located])[] = [];
-  #isOpen = false;
+  #isCut = false;
   #left: number;
 
   constructor(documents: Documents, direction: Direction) {
@@ -43,7 +43,7 @@ export class SchemaWriter {
 
   /** Whether something was left out for its size. */
   get isCut(): boolean {
-    return this.#isOpen;
+    return this.#isCut;
   }
 
   /** One schema. Throws for a reference that leads nowhere. */
@@ -76,7 +76,7 @@ export class SchemaWriter {
       this.#left -= size;
       if (this.#left >= 0) definitions[name] = written;
       else {
-        this.#isOpen = true;
+        this.#isCut = true;
         definitions[name] = { description: "Any value: it is too long to be described here." };
         this.#forget(this.#waiting.splice(waiting));
       }
@@ -168,7 +168,7 @@ export class SchemaWriter {
     const usual = value["default"];
     const { type } = written;
     const allowed = Array.isArray(type) ? (type as unknown[]) : type === undefined ? undefined : [type];
-    // Some are texts of what they mean.
+    // Some defaults are written as text, whatever their type.
     const fits = usual !== undefined && (allowed?.some((each) => isOfType(usual, each)) ?? true);
     if (fits && JSON.stringify(usual).length < 200) written["default"] = usual;
     const { additionalProperties: others } = value;
@@ -177,7 +177,7 @@ export class SchemaWriter {
       written["additionalProperties"] = inner(others);
     for (const key of ["allOf", "anyOf", "oneOf"] as const) {
       const all = value[key];
-      // What is described by two of several is not wrong: descriptions are seldom as exact as `oneOf`.
+      // A value that fits two of several is not wrong: descriptions are seldom as exact as `oneOf`.
       if (Array.isArray(all) && all.length > 0) written[key === "oneOf" ? "anyOf" : key] = all.map(inner);
     }
   }
@@ -196,7 +196,7 @@ function isPattern(pattern: string): boolean {
   try {
     return new RegExp(pattern, "u").unicode;
   } catch {
-    return false; // It is of another language.
+    return false; // It is in the syntax of another language.
   }
 }
 
