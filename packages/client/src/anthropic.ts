@@ -1,4 +1,4 @@
-/** The tools of a server for the SDK of Anthropic. */
+/** The tools of a server for Anthropic's SDK. */
 
 export {
   type AnthropicTools,

@@ -1,4 +1,4 @@
-/** For those who write a host or an agent: connect to any MCP server, list and call its tools. */
+/** For authors of hosts and agents: connect to any MCP server, list and call its tools. */
 
 export { type ChildCommand, createGuardian, type Guardian } from "./child/index.ts";
 export {

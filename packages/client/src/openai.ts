@@ -1,3 +1,3 @@
-/** The tools of a server for the SDK of OpenAI: the Responses API and chat completions. */
+/** The tools of a server for OpenAI's SDK: the Responses API and chat completions. */
 
 export { type OpenAITools, toOpenAITools, type ModelClient, type ModelToolOptions } from "./models/index.ts";

@@ -1,4 +1,4 @@
-/** For those who write tools: register them, and serve them over stdio, TCP, HTTP or a fetch handler. */
+/** For authors of tools: register them, and serve them over stdio, TCP, HTTP or a fetch handler. */
 
 export { type App, type AppContext, type AppOptions, bearer, createApp } from "./app/index.ts";
 export {

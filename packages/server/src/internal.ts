@@ -1,4 +1,4 @@
-/** What the gateway needs of this package beyond its public names. No promise is made about these to anybody else. */
+/** What the gateway needs of this package beyond its public names. They may change at any time. */
 
 export {
   addressOf,

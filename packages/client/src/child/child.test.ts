@@ -36,7 +36,7 @@ test("a value that is a shell function is not passed on", () => {
   expect(toChildEnv({ TERM: "() { :; }; echo" }, {}, "linux")).toEqual({});
 });
 
-test("a name without a value is none", () => {
+test("a name without a value is left out", () => {
   expect(toChildEnv({ HOME: undefined }, { A: undefined, B: "" }, "linux")).toEqual({ B: "" });
 });
 

@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { type ChildProcess, spawn as spawnProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { statSync, readFileSync } from "node:fs";
 import type { Readable } from "node:stream";
 import { type Clock, systemClock, timedOut, waitFor } from "@junctor/core/async";
@@ -10,7 +10,7 @@ import type { Channel } from "@junctor/core/rpc";
 import { type Guardian, noGuardian, type GuardedChild } from "./guardian.ts";
 
 interface ChildOptions extends LineLimits {
-  /** How long the child may take to leave: after the end of its input, and again after TERM. */
+  /** How long the child may take to exit: after the end of its input, and again after TERM. */
   readonly stageMs?: number | undefined;
   /** Called with each piece that the child writes to its standard error stream. */
   readonly onStderr?: ((chunk: Uint8Array) => void) | undefined;
@@ -21,7 +21,7 @@ interface ChildOptions extends LineLimits {
   readonly clock?: Clock;
 }
 
-/** A child that runs. Its channel is closed by disposing it, which also ends the child and all its descendants. */
+/** A running child. Disposing it closes its channel and ends the child with all its descendants. */
 interface Child extends AsyncDisposable {
   readonly channel: Channel;
   readonly pid: number | undefined;
@@ -29,7 +29,7 @@ interface Child extends AsyncDisposable {
   progress(): StartProgress;
   /** Resolves with how it ended, in words. */
   readonly exited: Promise<string>;
-  /** Resolves when it has ended and all it wrote has been read. */
+  /** Resolves when it has ended and everything it wrote was read. */
   readonly ended: Promise<void>;
   /** The end of what it wrote to its standard error stream. */
   readonly stderr: string;
@@ -45,9 +45,9 @@ interface Child extends AsyncDisposable {
 export async function spawnChild(command: ChildCommand, options: ChildOptions = {}): Promise<Child> {
   const { stageMs = 2000, clock = systemClock, guardian = noGuardian, onStderr } = options;
   const name = describeCommand(command);
-  const spawn = await loadSpawn();
+  const spawnCommand = await loadSpawn();
   const start = (mark: { readonly [name: string]: string }): ChildProcess =>
-    spawn(command.command, [...(command.args ?? [])], {
+    spawnCommand(command.command, [...(command.args ?? [])], {
       stdio: ["pipe", "pipe", "pipe"],
       env: { ...toChildEnv(process.env, command.env ?? {}, process.platform), ...mark },
       ...(command.cwd === undefined ? {} : { cwd: command.cwd }),
@@ -59,7 +59,7 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
   const { stdin, stdout, stderr } = child;
   if (stdin === null || stdout === null || stderr === null) throw new ConnectError(name, "it has no pipes");
   const tail = new TextTail(16 * 1024);
-  const talking = readTalk(stderr, clock, (chunk) => {
+  const errorOutput = readStderr(stderr, clock, (chunk) => {
     tail.push(chunk);
     onStderr?.(chunk);
   });
@@ -72,7 +72,7 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
   // Whatever the child started goes with it, also when it ends by itself.
   const forget = killOnExit(child.pid);
   void exited.then(() => {
-    talking.free(); // Its last words are wanted now.
+    errorOutput.free(); // Its last words are read without delay.
     forget();
     killTree(child.pid, "SIGKILL");
     release();
@@ -101,7 +101,7 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
     },
     pid: child.pid,
     progress: () => ({
-      stderrBytes: talking.bytes,
+      stderrBytes: errorOutput.bytes,
       processorMs: child.pid === undefined ? 0 : (processorMsOf(child.pid) ?? 0),
     }),
     exited,
@@ -117,13 +117,13 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
 }
 
 /** Reads the standard error stream of a child all the time, but not as fast as the child can write. */
-function readTalk(
+function readStderr(
   stderr: Readable,
   clock: Clock,
   take: (chunk: Uint8Array) => void,
 ): { readonly bytes: number; free(): void } {
   const pacer = new Pacer({
-    ...talk,
+    ...stderrRate,
     clock,
     pause: () => stderr.pause(),
     resume: () => stderr.resume(),
@@ -143,40 +143,40 @@ function readTalk(
   };
 }
 
-/** Ends a child in stages: the end of its input, TERM, KILL. `staysOn` waits for one stage. */
+/** Ends a child in stages: the end of its input, TERM, KILL. `outlivesStage` waits for one stage. */
 async function endChild(
   child: ChildProcess,
   endInput: () => Promise<unknown>,
-  staysOn: () => Promise<boolean>,
+  outlivesStage: () => Promise<boolean>,
 ): Promise<void> {
-  // A child that does not read keeps us here no longer than one that does not leave.
+  // Not awaited: a child that does not read must not delay its end.
   void endInput();
-  if (await staysOn()) {
+  if (await outlivesStage()) {
     killTree(child.pid, "SIGTERM");
-    if (await staysOn()) killTree(child.pid, "SIGKILL");
+    if (await outlivesStage()) killTree(child.pid, "SIGKILL");
   }
-  // Nothing survives KILL but what the kernel holds on to; that is not waited for.
-  await staysOn();
+  // Only a process that is stuck in the kernel survives KILL. It gets one more stage.
+  await outlivesStage();
   child.stdout?.destroy();
   child.stderr?.destroy();
   child.stdin?.destroy();
 }
 
 /** Windows alone needs help with scripts and quoting; elsewhere cross-spawn does what Node does, and takes 12 ms to load. */
-async function loadSpawn(): Promise<typeof spawnProcess> {
-  return process.platform === "win32" ? (await import("cross-spawn")).default.spawn : spawnProcess;
+async function loadSpawn(): Promise<typeof spawn> {
+  return process.platform === "win32" ? (await import("cross-spawn")).default.spawn : spawn;
 }
 
-/** How much a child may say on its standard error stream before it has to wait for us. */
-const talk = { burstBytes: 1024 * 1024, bytesPerSecond: 256 * 1024 };
+/** How fast a child may write to its standard error stream before it has to wait for us. */
+const stderrRate = { burstBytes: 1024 * 1024, bytesPerSecond: 256 * 1024 };
 
-/** A child that writes a longer line, beyond the longest message, is taken to write without end. It must be started again. */
+/** A line that exceeds the longest message by more than this is taken to be endless. The child must be started again. */
 const maxSkippedBytes = 32 * 1024 * 1024;
 
-/** Longest piece of a stray line that is kept. */
+/** The characters of a stray line that are kept. */
 const maxStrayLength = 200;
 
-/** A line of a program as people may read it: without control characters, and not all of it when it is long. */
+/** A line for display: without control characters, and cut when it is long. */
 function toShortText(line: Uint8Array): string {
   const text = Buffer.from(line.subarray(0, 4 * maxStrayLength)).toString("utf8");
   // oxlint-disable-next-line no-control-regex
@@ -184,7 +184,7 @@ function toShortText(line: Uint8Array): string {
   return clean.length > maxStrayLength ? `${clean.slice(0, maxStrayLength - 1)}…` : clean;
 }
 
-/** Children that run. Being in groups of their own, they would not notice that we ended. */
+/** Running children. They lead process groups of their own, so our end would not end them. */
 const running = new Set<number>();
 const killAll = (): void => running.forEach((pid) => killTree(pid, "SIGTERM"));
 
@@ -215,8 +215,8 @@ export function describeCommand({ command, args = [] }: ChildCommand): string {
 }
 
 /**
- * Starts a child. Rejects with a `ConnectError` that says what is missing. Of the reasons for which a program cannot be
- * started, Node throws some and emits the others.
+ * Starts a child. Rejects with a `ConnectError` that says what is missing. Node throws for some of the
+ * reasons, and emits `error` for the others.
  */
 export async function startChild(
   start: () => GuardedChild<ChildProcess>,
@@ -236,7 +236,7 @@ export async function startChild(
   }
 }
 
-/** The system says the same of a program and of a folder that does not exist, so the folder is looked at. */
+/** The system reports a missing program and a missing folder alike, so check the folder. */
 function kindOf({ code }: NodeJS.ErrnoException, { cwd }: ChildCommand): ConnectKind {
   if (cwd !== undefined && (code === "ENOENT" || code === "ENOTDIR") && !isFolder(cwd)) return "no_folder";
   if (code === "ENOENT") return "no_program";
@@ -269,9 +269,9 @@ const windows = words(`
 `);
 
 /**
- * How programs of this machine reach the network, and where launchers (npx, uvx, docker, deno, bun) keep and find things:
- * behind a company's proxy a server that is started with one of them needs these before its first line runs. Names in any
- * case, because proxies and npm's settings are written in both.
+ * How programs on this machine reach the network, and where launchers (npx, uvx, docker, deno, bun) keep their files.
+ * Behind a company's proxy, a launcher needs these before it can start a server. Names in any case, because proxies and
+ * npm's settings are written in both.
  */
 const network = words(`
   HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY NODE_USE_ENV_PROXY
@@ -285,7 +285,7 @@ const network = words(`
   DOCKER_CERT_PATH DOCKER_CONFIG DOCKER_CONTEXT DOCKER_HOST DOCKER_TLS_VERIFY CONTAINER_HOST
 `);
 
-/** Where packages come from. People put keys into these addresses; one with a user or password in it stays here. */
+/** Where packages come from. People put keys into these URLs; one with a user or password is not passed on. */
 const packageSources = words(`
   NPM_CONFIG_REGISTRY PIP_INDEX_URL PIP_EXTRA_INDEX_URL UV_DEFAULT_INDEX UV_INDEX UV_INDEX_URL UV_EXTRA_INDEX_URL
 `);
@@ -297,8 +297,8 @@ const withoutCredentials = new Set(packageSources);
 const userInUrl = /\/\/[^/\s]*@/;
 
 /**
- * The environment of a child: a short list of ours, and what the user names. Everything else of ours stays here, because
- * that is where keys are kept.
+ * The environment of a child: a short list of ours, and what the user names. Our other variables are not passed on,
+ * because they may hold keys.
  */
 export function toChildEnv(
   own: NodeJS.ProcessEnv,
@@ -323,7 +323,7 @@ export function toChildEnv(
 /** Linux counts processor time in these units, whatever the kernel's own timer does. */
 const msPerTick = 10;
 
-/** Most processes of one tree that are looked at. */
+/** Most processes of one tree that are counted. */
 const maxProcesses = 256;
 
 /**

@@ -14,8 +14,8 @@ export interface GuardianOptions {
 }
 
 /**
- * Sees to it that children do not outlive us, however we end: also by KILL, which lets us do nothing. One guardian serves
- * any number of children and needs no closing: its helper process runs only while there is a child, and keeps no process alive.
+ * Ensures that children do not outlive us, even when we are ended by KILL. One guardian serves any number of children and
+ * needs no closing: its helper process runs only while there is a child, and does not keep this process alive.
  *
  * @example
  * const guardian = createGuardian();
@@ -24,8 +24,8 @@ export interface GuardianOptions {
 export interface Guardian {
   /**
    * Calls `start`, which starts a child that leads a process group of its own, with variables for its environment: a mark
-   * by which descendants that left the group are found. There is no moment at which we could be killed and the child would
-   * not be known. Throws what `start` throws.
+   * by which descendants that left the group are found. The child is known at every moment, so a kill of this process
+   * cannot leave it behind. Throws what `start` throws.
    */
   watch<Started extends Startable>(start: (env: ChildMarks) => Started): GuardedChild<Started>;
 }
@@ -37,22 +37,22 @@ interface Startable {
 
 export interface GuardedChild<Started extends Startable> {
   readonly child: Started;
-  /** To be called when the child has ended and its group was killed: after that, its id may become another's. */
+  /** Call it when the child has ended and its group was killed: its id may then be given to another process. */
   release(): void;
 }
 
 /** Variables by which a child can be found. */
 type ChildMarks = { readonly [name: string]: string };
 
-/** Makes a guardian. On Windows it is `noGuardian`: what would do it there is a job object, which Node does not offer. */
+/** Creates a guardian. On Windows it is `noGuardian`: Windows needs a job object for this, which Node does not offer. */
 export function createGuardian(options: GuardianOptions = {}): Guardian {
   return process.platform === "win32" ? noGuardian : createPosixGuardian(options);
 }
 
-/** Guards no child. Most children then leave by themselves, because their input ends; others live on. */
+/** Guards no child. Most children then exit by themselves, because their input ends; others live on. */
 export const noGuardian: Guardian = { watch: (start) => ({ child: start({}), release: () => {} }) };
 
-/** One that ends this soon, this often, would only be started again and again; it gets its chance with the next child. */
+/** A helper that ends this soon, this many times in a row, is not started again before the next child. */
 const minLifeMs = 1000;
 const maxQuickEnds = 5;
 
@@ -66,39 +66,39 @@ function createPosixGuardian({
   const wards = new Map<string, string>();
   let helper: ChildProcess | undefined;
   let hasWarned = false;
-  /** How many ended soon after their start, one after the other. */
+  /** How many helpers in a row ended soon after their start. */
   let quickEnds = 0;
 
-  const failed = (error: unknown): void => {
+  const warnOnce = (error: unknown): void => {
     if (!hasWarned) onWarning?.(`If this process is killed, its children may live on: ${String(error)}`);
     hasWarned = true;
   };
-  const startAgain = (): void => {
+  const runHelper = (): void => {
     const startedAt = clock.now();
-    const started = startHelper(shell, heldFd, failed);
+    const started = startHelper(shell, heldFd, warnOnce);
     helper = started;
     // A helper that was killed is started again, at once if there is a child: it must not be unguarded.
     started?.once("exit", () => {
       if (helper !== started) return;
       helper = undefined;
       quickEnds = clock.now() - startedAt < minLifeMs ? quickEnds + 1 : 0;
-      if (wards.size > 0 && quickEnds < maxQuickEnds) startAgain();
+      if (wards.size > 0 && quickEnds < maxQuickEnds) runHelper();
     });
-    if (wards.size > 0) tell([...wards.values()].join(""));
+    if (wards.size > 0) send([...wards.values()].join(""));
   };
   // Node hands a short text to the kernel before `write` returns, so that being killed right after cannot lose it.
-  const tell = (lines: string): void => void helper?.stdin?.write(lines);
+  const send = (lines: string): void => void helper?.stdin?.write(lines);
 
   const add = (mark: string, name: string): void => {
     const line = `+${name}\n`;
     wards.set(mark, (wards.get(mark) ?? "") + line);
-    tell(line);
+    send(line);
   };
   const remove = (mark: string): void => {
     const lines = wards.get(mark);
-    if (lines === undefined) return; // Was removed before; its id may be another's by now.
+    if (lines === undefined) return; // Removed before: its id may belong to another process by now.
     wards.delete(mark);
-    tell(lines.replaceAll("+", "-"));
+    send(lines.replaceAll("+", "-"));
     if (wards.size > 0) return;
     helper?.stdin?.end(); // It exits when its list is empty.
     helper = undefined;
@@ -106,7 +106,7 @@ function createPosixGuardian({
 
   return {
     watch: (start) => {
-      if (helper === undefined) startAgain();
+      if (helper === undefined) runHelper();
       const mark = randomUUID();
       // The mark is written before the child exists: if we are killed before its id is written, it is found by the mark.
       add(mark, mark);
@@ -123,14 +123,14 @@ function createPosixGuardian({
   };
 }
 
-/** Starts the helper, which does not keep us alive. Nothing of ours but the end of its input concerns it. */
+/** Starts the helper, which does not keep us alive. Of our end it notices only that its input ends. */
 function startHelper(
   shell: string,
   heldFd: number | undefined,
   onFailed: (error: unknown) => void,
 ): ChildProcess | undefined {
   try {
-    // The last argument is what the shell calls itself, for people who look at a list of processes.
+    // The last argument is what the shell calls itself, for readers of a list of processes.
     const helper = spawn(shell, ["-c", script, "junctor-guardian"], {
       stdio: ["pipe", "ignore", "ignore", ...(heldFd === undefined ? [] : [heldFd])],
       cwd: "/",
@@ -154,10 +154,10 @@ function startHelper(
 export const guardVariable = "JUNCTOR_GUARD";
 
 /**
- * What the helper does, in words every POSIX shell knows and, until we are gone, without starting a process. It keeps a
+ * What the helper runs, for every POSIX shell. It starts no process before we are gone. It keeps a
  * list of marks and group ids. When its input ends while the list is not empty, it ends the groups, and the processes
- * outside of them whose environment has one of the marks (where there is `/proc`, and for those of our user). TERM goes
- * to each process once, since a second one makes some leave in disorder; KILL follows after a second.
+ * outside of them whose environment has one of the marks (where there is `/proc`, and for processes of our user). TERM goes
+ * to each process once, since a second one keeps some from shutting down cleanly; KILL follows after a second.
  */
 const script = `
 trap "" INT TERM HUP

@@ -17,7 +17,7 @@ import type { PlainRequest } from "./lists.ts";
 
 type Updated = Extract<Notice, { readonly kind: "updated" }>;
 
-/** What a server tells: a list changed, or a resource. */
+/** A change that a server announces: of a list, or of a resource. */
 type News = Change | Updated;
 
 interface ServerChangesOptions {
@@ -31,13 +31,13 @@ interface ServerChangesOptions {
 /** A watched resource. */
 interface WatchedResource {
   count: number;
-  /** Settles when the server has agreed, or not. */
+  /** Settles when the server has agreed or refused. */
   readonly agreed: Promise<void>;
 }
 
 const lists: readonly Change[] = [{ part: "tools" }, { part: "prompts" }, { part: "resources" }];
 
-/** Hears of changes on the server, by the means of its era. */
+/** Watches for changes on the server, by the means of its era. */
 export class ServerChanges {
   readonly #options: ServerChangesOptions;
   readonly #source = createSource<News>((news) => ("part" in news ? news.part : `updated ${news.uri}`));
@@ -45,7 +45,7 @@ export class ServerChanges {
   /** Requests `resources/unsubscribe` that are underway, by URI. */
   readonly #leaving = new Map<string, Promise<void>>();
   readonly #stopping = new AbortController();
-  /** Of a modern server, once it was asked for. */
+  /** The stream of a modern server, once it was asked for. */
   #stream: ChangeStream | undefined;
   #starting: Promise<void> | undefined;
 
@@ -62,7 +62,7 @@ export class ServerChanges {
     return this.#source.onChange(listener);
   }
 
-  /** Hears of a resource, and what lies below it, until the returned function is called. Several may watch the same one. */
+  /** Reports changes of a resource, and of what lies below it, until the returned function is called. Several callers may watch one resource. */
   async watch(uri: string, listener: (notice: Updated) => void): Promise<() => void> {
     let entry = this.#watched.get(uri);
     if (entry === undefined) {
@@ -72,20 +72,20 @@ export class ServerChanges {
       this.#watched.set(uri, entry);
     }
     entry.count++;
-    // The server may tell of it before it is known here that it agreed.
-    const deafen = this.#source.onChange((news) => {
+    // The server may report a change before its agreement has arrived.
+    const stopListening = this.#source.onChange((news) => {
       if ("uri" in news && covers(uri, news.uri)) listener(news);
     });
     try {
       await entry.agreed;
     } catch (error) {
-      deafen();
+      stopListening();
       if (this.#watched.get(uri) === entry) this.#watched.delete(uri);
       throw error;
     }
     let isWatching = true;
     return () => {
-      deafen();
+      stopListening();
       if (isWatching) this.#release(uri);
       isWatching = false;
     };
@@ -193,7 +193,7 @@ export class ServerChanges {
     return news !== undefined;
   }
 
-  /** The conversation is another one: everything is asked for again, and everything may have changed. */
+  /** After a new conversation began: subscribes again, and reports everything as changed. */
   #renew(): void {
     this.#reportAll();
     if (this.#starting === undefined) return;
@@ -229,7 +229,7 @@ function covers(watched: string, uri: string): boolean {
 }
 
 interface ChangeStreamOptions {
-  /** The resources to hear of, as of now. */
+  /** The resources that are watched now. */
   readonly uris: () => readonly string[];
   /** The stream was down and is up again: anything may have changed. */
   readonly onReopened: () => void;
@@ -240,7 +240,7 @@ interface ChangeStreamOptions {
 /** One `subscriptions/listen` request. */
 interface Subscription {
   id: string | undefined;
-  /** The resources the server agreed to tell of. */
+  /** The resources whose changes the server agreed to report. */
   honoured: ReadonlySet<unknown>;
   /** Resolves when the server has acknowledged the subscription. Rejects when the request ended before. */
   readonly agreed: Deferred<void>;
@@ -255,8 +255,8 @@ const agreeMs = 30_000;
 const stableMs = 5000;
 
 /**
- * Keeps a stream of changes of a modern server open. When other things are to be heard of, the new stream is agreed on
- * before the old one is closed, so nothing falls between; when a stream breaks, it is opened again, later and later.
+ * Keeps a stream of changes of a modern server open. When the watched resources change, the new stream is agreed on before
+ * the old one is closed, so that no change is missed. A stream that breaks is opened again, after growing delays.
  */
 class ChangeStream {
   readonly #conversation: Conversation;
@@ -264,10 +264,10 @@ class ChangeStream {
   readonly #stopping = new AbortController();
   readonly #backoff = createBackoff();
   #current: Subscription | undefined;
-  /** The one whose agreement is waited for; they are opened one after the other, so the next to come is its. */
+  /** The subscription that waits for its agreement. Only one is opened at a time, so the next agreement is for it. */
   #opening: Subscription | undefined;
   #turn: Promise<void> = Promise.resolve();
-  /** A renewal that is not begun yet. */
+  /** A renewal that has not begun yet. */
   #renewal: Promise<void> | undefined;
 
   constructor(conversation: Conversation, options: ChangeStreamOptions) {
@@ -275,13 +275,13 @@ class ChangeStream {
     this.#options = options;
   }
 
-  /** Opens the stream unless it is open, and keeps trying where that may help. */
+  /** Opens the stream unless it is open, and tries again where that may help. */
   start(): void {
     const started = this.#turn.then(() => (this.#current === undefined ? this.#replace() : undefined));
     this.#turn = started.catch((error: unknown) => void this.#reopen(undefined, error));
   }
 
-  /** Asks for what is wanted now. Resolves when the server has agreed to it. */
+  /** Subscribes to what is wanted now. Resolves when the server has agreed. */
   renew(): Promise<void> {
     // Callers that ask before it begins share it.
     if (this.#renewal !== undefined) return this.#renewal;
@@ -294,12 +294,12 @@ class ChangeStream {
     return renewed;
   }
 
-  /** Whether the server agreed to tell of this resource. */
+  /** Whether the server agreed to report changes of this resource. */
   honours(uri: string): boolean {
     return this.#current?.honoured.has(uri) === true;
   }
 
-  /** The server agreed, to these resources; the subscription has the id of its request. */
+  /** Takes the resources that the server agreed to report. `id` is that of the request. */
   takeAgreement(id: string | undefined, honoured: readonly unknown[]): void {
     if (this.#opening === undefined) return;
     this.#opening.id = id;
@@ -307,7 +307,7 @@ class ChangeStream {
     this.#opening.agreed.resolve();
   }
 
-  /** The server ends a stream by cancelling it, where it cannot close a connection. */
+  /** Takes the end of a stream: the server cancels it where it cannot close a connection. */
   takeEnd(id: string | undefined): void {
     if (id !== undefined && this.#current?.id === id) this.#current.stop();
   }
@@ -369,7 +369,7 @@ class ChangeStream {
     const { clock } = this.#options;
     const openedAt = clock.now();
     const error = await subscription.ended;
-    // One that lasted may be opened again soon; one that ended at once, later and later.
+    // A stream that lasted is opened again soon; one that ended at once, after growing delays.
     if (clock.now() - openedAt >= stableMs) this.#backoff.reset();
     await this.#reopen(subscription, error);
   }

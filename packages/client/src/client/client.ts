@@ -80,27 +80,27 @@ import {
   createToolCheck,
 } from "./tool-calls.ts";
 
-/** A client whose calls are made for others: what a server asks is asked of the caller it belongs to. */
+/** For a client that forwards the calls of others: each question of the server goes to the caller whose call it belongs to. */
 interface RelayOptions {
-  /** The capabilities that are declared to a legacy server on behalf of the callers. */
+  /** The capabilities to declare to a legacy server on behalf of the callers. */
   readonly capabilities: ClientCapabilities;
-  /** The extensions that are declared on their behalf: to a legacy server once, to a modern one for its lists. */
+  /** The extensions to declare on their behalf: to a legacy server once, to a modern one for its lists. */
   readonly extensions?: Extensions;
   /** The ids of extensions that the config opened for the server, beside those that always pass. */
   readonly opened?: readonly string[];
-  /** Types of results of tools that pass beside those of the protocol. */
+  /** The `resultType`s of tool results that pass, besides those of the protocol. */
   readonly resultTypes?: readonly string[];
   /** The name of the server, for messages to callers. */
   readonly server: string;
-  /** Which requests of the server ask something; share one between the clients of a server. */
+  /** Remembers which requests of the server ask something; share one between the clients of a server. */
   readonly habits?: QuestionHabits;
-  /** Whether each request names its caller to the server. For another replica of the same gateway only. */
+  /** Whether each request names its caller to the server. Only for a server that is another replica of the same gateway. */
   readonly tellsCaller?: boolean;
-  /** Read for each request, so that they may change: instead of `timeoutMs` and `maxTotalMs` of the client. */
+  /** Used instead of the client's `timeoutMs` and `maxTotalMs`. Read for each request, so that they may change. */
   readonly limits?: () => RelayLimits;
 }
 
-/** How long requests that are forwarded may take. */
+/** How long forwarded requests may take. */
 interface RelayLimits {
   readonly timeoutMs: number;
   readonly maxTotalMs: number;
@@ -108,7 +108,7 @@ interface RelayLimits {
   readonly answerWithinMs: number;
 }
 
-/** How a client behaves, whatever the way to its server. */
+/** How a client behaves, whatever the transport to its server. */
 export interface ClientOptions {
   /** Who we say we are. */
   readonly clientInfo?: Implementation;
@@ -116,19 +116,19 @@ export interface ClientOptions {
   readonly handlers?: QuestionHandlers;
   /** Instead of handlers, for a client that forwards the calls of others. */
   readonly relays?: RelayOptions;
-  /** Whether a way that was lost is opened again when it is needed; true. */
+  /** Whether a lost connection is opened again when it is needed; true. */
   readonly reconnects?: boolean;
-  /** Called before a link to the server is opened, which may start a process. If it throws, the link is not opened. */
+  /** Called before a connection to the server is opened, which may start a process. If it throws, the connection is not opened. */
   readonly onOpen?: () => void;
-  /** Called when the link to the server was lost; never for HTTP, where each request stands alone. */
+  /** Called when the connection to the server was lost; never for HTTP, where each request stands alone. */
   readonly onLost?: (reason: ClosedError) => void;
-  /** Speak this revision or none; by default the newest both sides know. */
+  /** The only revision to speak; by default the newest that both sides know. */
   readonly revision?: Revision;
   /** The era that is tried first; the other one is spoken if the server does not know it. Modern when left out. */
   readonly era?: "modern" | "legacy";
   /** Share one between clients to probe each server once. */
   readonly eras?: EraCache;
-  /** How long nothing may come during a call; 60 s. */
+  /** How long a call may go without a message from the server; 60 s. */
   readonly timeoutMs?: number;
   /** How long a call may take in all; 10 min. */
   readonly maxTotalMs?: number;
@@ -136,7 +136,7 @@ export interface ClientOptions {
   readonly connectTimeoutMs?: number;
   /** How long a server that is being started may take in all, however busy it is; 10 min. */
   readonly maxStartMs?: number;
-  /** How long a pipe may be silent before its server is taken for a legacy one; 3 s. */
+  /** How long a server on a pipe may be silent before it is taken for a legacy one; 3 s. */
   readonly probeTimeoutMs?: number;
   /** Whether arguments and structured output are checked; true. */
   readonly validate?: boolean;
@@ -147,24 +147,24 @@ export interface ClientOptions {
    * `startTool` does not. False when left out.
    */
   readonly tasks?: boolean;
-  /** Declares that views of tools are shown; see `readView`. False when left out. */
+  /** Declares that this client shows views of tools; see `readView`. False when left out. */
   readonly views?: boolean;
-  /** A draft: declares groups, and lists what is in them with everything else; see `listGroups`. False when left out. */
+  /** A draft: declares groups, and lists their contents with everything else; see `listGroups`. False when left out. */
   readonly groups?: boolean;
   /** Where a record of each call goes, and what of its arguments. */
   readonly audit?: AuditOptions;
   /** Takes log messages that belong to no call. */
   readonly onLog?: (event: Extract<CallEvent, { kind: "log" }>) => void;
   /**
-   * Called for each definition that was mended or left out because clients would refuse it, once as long as the list says the
-   * same. By default `onWarning` is called for those left out.
+   * Called for each definition that was mended or left out because clients would refuse it; not again until the fault
+   * changes. By default `onWarning` is called for those left out.
    */
   readonly onListFault?: (fault: ListFault) => void;
   /** Called for faults of the server that do not fail a call. */
   readonly onWarning?: (text: string) => void;
   /** The clock that times are measured by; the system's by default. */
   readonly clock?: Clock;
-  /** Aborting gives connecting up; afterwards it means nothing. */
+  /** Aborting it stops connecting; once connected, it has no effect. */
   readonly signal?: AbortSignal;
 }
 
@@ -184,7 +184,7 @@ function ownExtensions({ relays, tasks, views, groups }: ClientOptions, isModern
   };
 }
 
-/** Extensions are declared where there are some: an empty map would say nothing. */
+/** Adds extensions, if there are any. */
 function withExtensions(
   capabilities: ClientCapabilities,
   extensions: Extensions | undefined,
@@ -201,22 +201,22 @@ export interface Client extends Provider, Reads, Apps, AsyncDisposable {
   /** Calls a tool and resolves with its result, also when that is an error; see {@link CallOptions.throwOnToolError}. */
   callTool(name: string, args?: object, options?: CallOptions): Promise<ToolResult>;
   /**
-   * Calls a tool and gives what comes as it comes; the last thing is the result. Leaving the loop early gives the call up.
+   * Calls a tool and yields its events as they come, and the result last. Leaving the loop early cancels the call.
    *
    * @example
    * for await (const part of client.streamTool("countdown", { from: 3 })) console.log(part);
    */
   streamTool(name: string, args?: object, options?: CallOptions): AsyncGenerator<CallPart, void>;
   /**
-   * Starts a call. One that becomes a task is not waited for; keep its `ref` to come back to it. That needs the option `tasks`,
-   * and a server that has tasks; any other call is complete.
+   * Starts a call. A call that becomes a task resolves at once; keep its `ref` to come back to it. That needs the option
+   * `tasks`, and a server that has tasks. Any other call resolves with its result.
    *
    * @example
    * const started = await client.startTool("report");
    * if (started.kind === "task") await save(started.task.ref);
    */
   startTool(name: string, args?: object, options?: CallOptions): Promise<StartedCall>;
-  /** For gateways: calls a tool of a 2025-11-25 server as a task of that revision. There only if the server takes such calls. */
+  /** For gateways: calls a tool of a 2025-11-25 server as a task of that revision. Undefined if the server takes no such calls. */
   readonly callLegacyTask?:
     | ((
         operation: Operation,
@@ -233,11 +233,11 @@ export interface Client extends Provider, Reads, Apps, AsyncDisposable {
   listResourceTemplates(): Promise<readonly ResourceTemplate[]>;
   /** The prompts of the server, kept like its tools. */
   listPrompts(): Promise<readonly Prompt[]>;
-  /** Every group of the server, nested ones too, with the names of what is in it. Needs the option `groups`. */
+  /** Every group of the server, nested ones too, with the names of its contents. Needs the option `groups`. */
   listGroups(): Promise<readonly Group[]>;
   /**
-   * Hears that a resource changed, or something below it, until the returned function is called. Rejects where the server tells of no
-   * changes.
+   * Calls back when a resource changed, or something below it, until the returned function is called. Rejects if the server
+   * does not report changes.
    *
    * @example
    * const stop = await client.watchResource("note://today", (uri) => console.log(uri, "changed"));
@@ -253,7 +253,7 @@ export interface Client extends Provider, Reads, Apps, AsyncDisposable {
   forgetLists(kind: "tools" | "resources" | "prompts"): void;
   /** The same as disposing it, for JavaScript without `await using`. */
   close(): Promise<void>;
-  /** Sends any request; for methods that have no function here. What `params._meta` has goes with what the client puts there. */
+  /** Sends any request; for methods without a function here. The members of `params._meta` are sent beside those of the client. */
   request(
     method: string,
     params?: object,
@@ -265,10 +265,10 @@ export interface Client extends Provider, Reads, Apps, AsyncDisposable {
 export interface Connector {
   readonly open: (events: LinkEvents) => ReturnType<OpenLink>;
   readonly target: string;
-  /** Names the endpoint in the cache of eras; missing for what cannot be met again. */
+  /** Names the endpoint in the cache of eras; undefined for one that cannot be reached again. */
   readonly cacheKey: string | undefined;
   readonly isHttp: boolean;
-  /** Has a person sign in when a request was refused without it; true when the request is to be sent again. */
+  /** Asks a person to sign in after a request was refused; true when the request is to be sent again. */
   readonly signIn?: (error: AuthorizationError) => Promise<boolean>;
 }
 
@@ -277,7 +277,7 @@ const sharedEras = createEraCache();
 
 const defaultInfo: Implementation = { name: "junctor", version: packageVersion };
 
-/** A client over whatever `connector.open` opens. Connects at once, and again when it must. */
+/** A client over what `connector.open` opens. Connects at once, and again when the connection was lost. */
 export async function createClient(connector: Connector, options: ClientOptions = {}): Promise<Client> {
   const core = new ClientCore(connector, options);
   const agreement = await core.connect();
@@ -294,10 +294,10 @@ export async function createClient(connector: Connector, options: ClientOptions 
       }),
   };
   const { lists, calls, reads, tasks } = core;
-  const callTool = (name: string, args: object = {}, given: CallOptions = {}): Promise<ToolResult> =>
-    calls.call(name, args, given);
+  const callTool = (name: string, args: object = {}, callOptions: CallOptions = {}): Promise<ToolResult> =>
+    calls.call(name, args, callOptions);
   const close = (): Promise<void> => core.close();
-  const words: Omit<Client, keyof Provider> = {
+  const members: Omit<Client, keyof Provider> = {
     ...reads,
     skills: core.skills.skills,
     ...createApps({
@@ -309,12 +309,13 @@ export async function createClient(connector: Connector, options: ClientOptions 
     agreement: () => core.agreement(),
     listTools: async (limits = {}) => (await waitFor(lists.tools.get(), limits)).items,
     callTool,
-    startTool: (name, args = {}, given = {}) => calls.start(name, args, given),
+    startTool: (name, args = {}, callOptions = {}) => calls.start(name, args, callOptions),
     callLegacyTask: core.callsLegacyTasks
       ? (operation, context) => core.legacyTasks.call(operation, context)
       : undefined,
     task: (ref) => tasks.task(ref),
-    streamTool: (name, args, given) => streamCall((observed) => callTool(name, args, observed), given),
+    streamTool: (name, args, callOptions) =>
+      streamCall((observed) => callTool(name, args, observed), callOptions),
     get listHints() {
       return lists.hints();
     },
@@ -332,10 +333,10 @@ export async function createClient(connector: Connector, options: ClientOptions 
     close,
     [Symbol.asyncDispose]: close,
   };
-  return Object.defineProperties(provider, Object.getOwnPropertyDescriptors(words)) as Client;
+  return Object.defineProperties(provider, Object.getOwnPropertyDescriptors(members)) as Client;
 }
 
-/** The parts of one client, and the way of an operation through them. */
+/** The parts of one client, and how an operation passes through them. */
 class ClientCore {
   readonly #connector: Connector;
   readonly #options: ClientOptions;
@@ -343,7 +344,7 @@ class ClientCore {
   readonly #onWarning: (text: string) => void;
   readonly #handlers: QuestionHandlers;
   readonly #maxRounds: number;
-  /** What servers may ask of us, or of those whose calls are made here. */
+  /** What servers may ask of us, or of the callers whose calls are forwarded. */
   readonly #capabilities: ClientCapabilities;
   readonly #deadlines: Deadlines;
   readonly #conversations: Conversations;
@@ -423,12 +424,12 @@ class ClientCore {
   async connect(): Promise<Agreement> {
     const { agreement } = await waitFor(this.#conversations.get(), this.#options).catch(
       async (error: unknown) => {
-        // Who gives connecting up leaves nothing behind.
+        // A client that did not connect leaves nothing behind.
         await this.#conversations[Symbol.asyncDispose]();
         throw error;
       },
     );
-    // A legacy server may ask outside of any call, on the stream of its announcements: who can be asked keeps it open.
+    // A legacy server may ask outside of any call, on its stream of announcements: a client that can answer keeps it open.
     if (agreement.mode.kind === "legacy" && Object.keys(this.#capabilities).length > 0)
       this.changes.onNews(() => {});
     return agreement;
@@ -453,14 +454,16 @@ class ClientCore {
   call(operation: Operation, context: CallContext): Promise<Outcome> {
     const { method, name: tool, arguments: args } = operation;
     if (method === "skills/get" || method === "resources/directory/read")
-      return this.skills.call(operation, (asked, params) => this.#requestFor(context, asked, params));
-    const make = (): Promise<Outcome> =>
+      return this.skills.call(operation, (skillMethod, params) =>
+        this.#requestFor(context, skillMethod, params),
+      );
+    const send = (): Promise<Outcome> =>
       this.#onBehalf(operation, context, (spec) => this.#operations.send(operation, spec));
-    if (this.#recorded === undefined || method !== "tools/call") return make();
+    if (this.#recorded === undefined || method !== "tools/call") return send();
     const trace = (): string | undefined => toTrace(context.meta?.at("traceparent")?.value);
     return this.#recorded({ tool, args, caller: context.caller, trace }, async (tally) => {
       tally.bytesSent = args.byteLength;
-      const outcome = await make();
+      const outcome = await send();
       if (outcome.kind === "complete") tally.bytesReceived = outcome.result.byteLength;
       return outcome;
     });
@@ -497,10 +500,10 @@ class ClientCore {
 
   async request(
     method: string,
-    given: object | undefined,
+    paramsWithMeta: object | undefined,
     limits: Parameters<Client["request"]>[2] = {},
   ): Promise<unknown> {
-    const { params, meta } = splitMeta(given);
+    const { params, meta } = splitMeta(paramsWithMeta);
     const work = (deadline: Deadline): Promise<RawJson> =>
       this.#conversations.send(method, params, { ...toSpec(deadline), meta });
     return (await this.#deadlines.run(limits, work)).value;
@@ -532,7 +535,7 @@ class ClientCore {
     const { reconnects = true, onLost = () => {} } = this.#options;
     return new Conversations({
       begin: (signal, notified) => this.#begin(signal, notified),
-      // A person takes as long as a person takes.
+      // Deadlines stand still while a person signs in.
       signIn: (error) =>
         (this.#connector.signIn?.(error) ?? Promise.resolve(false)).finally(this.#deadlines.hold()),
       clock: this.#clock,
@@ -639,7 +642,7 @@ class ClientCore {
   }
 }
 
-/** What a server offers, by what was agreed with it. */
+/** What a server offers, from the agreement with it. */
 function toOffers({ capabilities, mode }: Agreement): Offers {
   const { resources, prompts, completions, extensions } = capabilities;
   const declared = extensions === undefined ? {} : { extensions };
@@ -669,7 +672,7 @@ function toOffers({ capabilities, mode }: Agreement): Offers {
     "tasks/cancel": tasks,
   };
   return {
-    // Whether an opened method is there, the server says.
+    // Only the server knows the methods of an opened extension.
     serves: (method) => (methods.has(method) ? has[method] !== undefined : true),
     extensions: defined({
       [extensionIds.skills]: skills && (directoryRead ? { directoryRead } : {}),

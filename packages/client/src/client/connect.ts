@@ -34,24 +34,24 @@ export type Target =
 
 /** How a client connects, and how it behaves once it is connected. */
 export interface ConnectOptions extends ClientOptions {
-  /** Headers for HTTP servers, such as `authorization`; a function is asked before every request. */
+  /** Headers for HTTP servers, such as `authorization`; a function is called before every request. */
   readonly headers?: HeaderSource;
   /**
-   * How access is obtained to an HTTP server that wants OAuth: by a sign-in in a browser, or for the program itself. A server that
-   * wants none is not asked anything more.
+   * How access is obtained to an HTTP server that wants OAuth: by a sign-in in a browser, or for the program itself. Does
+   * nothing for a server that wants no OAuth.
    */
   readonly authorization?: AuthorizationOptions | Authorizer;
   /** Takes what a child writes to its standard error stream. */
   readonly onStderr?: (chunk: Uint8Array) => void;
   /** Called when a child runs, with a function that says how busy it was so far. */
   readonly onSpawned?: (progress: () => StartProgress) => void;
-  /** Takes the first line of each child that is not a message and came on its standard output, cut to 200 characters. */
+  /** Takes the first line on the standard output of each child that is not a message, cut to 200 characters. */
   readonly onStray?: (line: string) => void;
-  /** How long a child may take to leave: after the end of its input, and again after TERM; 2 s. */
+  /** How long a child may take to exit: after the end of its input, and again after TERM; 2 s. */
   readonly stageMs?: number;
   /** Ends a child and its descendants when we are killed; see `createGuardian`. */
   readonly guardian?: Guardian;
-  /** `sse` speaks HTTP+SSE of 2024-11-05 and does not look for anything newer first. */
+  /** `sse` speaks HTTP+SSE of 2024-11-05, and tries nothing newer first. */
   readonly transport?: "auto" | "sse";
   /** Most bytes of one answer; 64 MiB. */
   readonly maxResponseBytes?: number;
@@ -146,7 +146,7 @@ function childConnector(command: ChildCommand, options: ConnectOptions): Connect
       return {
         ...createChannelLink(child.channel, { target, events, gone: child.exited, onWarning }),
         progress: () => child.progress(),
-        // Only the standard error of a child says why it does not start.
+        // Only its standard error says why a child did not start.
         explain: async (failure) => {
           if (failure instanceof RpcError) return failure;
           const isOver =
@@ -162,7 +162,7 @@ function childConnector(command: ChildCommand, options: ConnectOptions): Connect
   };
 }
 
-/** How long the end of a child may take after its output ended. */
+/** How long a child may take to end after its output ended. */
 const lastWordsMs = 500;
 
 function toReason(failure: unknown): string {
@@ -170,7 +170,7 @@ function toReason(failure: unknown): string {
   return failure instanceof Error ? failure.message : String(failure);
 }
 
-/** A key that tells nothing of what it stands for, because that may hold credentials. */
+/** A key that reveals nothing of its parts, because they may hold credentials. */
 function digestOf(parts: unknown): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
@@ -200,7 +200,7 @@ function openTcp(
   });
 }
 
-/** Streamable HTTP of either era; when the server wants neither, the two routes of 2024-11-05. */
+/** Streamable HTTP of either era, or the two routes of 2024-11-05 if the server speaks neither. */
 async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
   const {
     headers,
@@ -231,7 +231,7 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
     if (options.transport === "sse" || !mayBeHttpSse(error) || isModernRevision(options.revision))
       throw error;
     return connectSse().catch(() => {
-      throw error; // What the server said to the newer revisions is the better explanation.
+      throw error; // The server's answer to the newer revisions is the better explanation.
     });
   }
 

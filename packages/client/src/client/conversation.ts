@@ -43,7 +43,7 @@ export interface Agreement {
 /** How one request is made. */
 export interface RequestSpec {
   readonly stop: Cancellation;
-  /** Takes progress and logs of this request; it costs the server work, so leave it out where it is not needed. */
+  /** Takes progress and logs of this request. They cost the server work, so leave it out where they are not needed. */
   readonly onEvent?: ((event: CallEvent) => void) | undefined;
   /** False says that `onEvent` is for log messages only. */
   readonly wantsProgress?: boolean | undefined;
@@ -65,10 +65,10 @@ interface Speaker {
   readonly clock: Clock;
 }
 
-/** How long a server may take to stop talking about a request that was given up. */
+/** How long a server may go on sending messages about a request that was given up. */
 const strayMs = 5000;
 
-/** Requests to one server, in the form its era wants. */
+/** Sends requests to one server, in the form of its era. */
 export class Conversation {
   readonly agreement: Agreement;
   readonly link: Link;
@@ -81,15 +81,15 @@ export class Conversation {
   /** The listener for progress under each token. Tokens are minted here. */
   readonly #listeners = new Numbered<(event: CallEvent) => void>();
   /**
-   * The listeners of calls that asked for log messages. A message does not say which call it belongs to, so it is delivered only while one
+   * The listeners of calls that asked for log messages. A message does not name its call, so it is delivered only while one
    * call is underway.
    */
   readonly #loggers = new Numbered<(event: CallEvent) => void>();
   /** The rank of the log level that a legacy server was asked for. */
   #logRank: number = Number.POSITIVE_INFINITY;
   #underway = 0;
-  /** Requests among them that log nothing: lists, and `subscriptions/listen`, which never ends. */
-  #besides = 0;
+  /** The requests among them that log nothing: lists, and `subscriptions/listen`, which never ends. */
+  #silent = 0;
   /** Until when the server may still send messages about a request that was given up. */
   #strayUntil = 0;
   #idle: Deferred<void> | undefined;
@@ -114,19 +114,19 @@ export class Conversation {
   /** Sends a request and resolves with its result, whatever its `resultType`. For `about` see `LinkRequest`. */
   request(method: string, params: RawJson | undefined, spec: RequestSpec, about?: string): Promise<RawJson> {
     const { stop, onEvent, logLevel, capabilities, mirrored, onSent, onAsked, meta } = spec;
-    const isHeard = onEvent !== undefined;
-    const token = isHeard && spec.wantsProgress !== false ? this.#listeners.add(onEvent) : undefined;
-    const logger = isHeard && logLevel !== undefined ? this.#loggers.add(onEvent) : undefined;
-    if (isHeard && logLevel !== undefined) this.#setLogLevel(logLevel);
-    const isBesides = method === "subscriptions/listen" || method.endsWith("/list");
+    const wantsEvents = onEvent !== undefined;
+    const token = wantsEvents && spec.wantsProgress !== false ? this.#listeners.add(onEvent) : undefined;
+    const logger = wantsEvents && logLevel !== undefined ? this.#loggers.add(onEvent) : undefined;
+    if (wantsEvents && logLevel !== undefined) this.#setLogLevel(logLevel);
+    const isSilent = method === "subscriptions/listen" || method.endsWith("/list");
     this.#underway++;
-    if (isBesides) this.#besides++;
+    if (isSilent) this.#silent++;
     const enveloped = this.#addEnvelope(params, { progressToken: token, logLevel, capabilities, meta });
     const hasEvents = onAsked !== undefined || logLevel !== undefined;
     const events = hasEvents ? () => this.#eventsOf(spec) : undefined;
     const answer = this.link.request({ method, params: enveloped, stop, about, mirrored, onSent, events });
     return ending(answer, () => {
-      if (isBesides) this.#besides--;
+      if (isSilent) this.#silent--;
       else if (stop.isAborted && (logLevel !== undefined || this.#isLegacy))
         this.#strayUntil = this.#clock.now() + strayMs;
       if (token !== undefined) this.#listeners.delete(token);
@@ -142,7 +142,7 @@ export class Conversation {
     return this.#idle.promise;
   }
 
-  /** Takes what arrives on the link. Progress goes to the request that asked for it, everything else to the client. */
+  /** Takes a notification of the link. Progress goes to the request that asked for it, everything else to the client. */
   take(notification: Notification): void {
     const { method, params } = notification;
     if (method === "notifications/progress") {
@@ -151,29 +151,29 @@ export class Conversation {
       if (event !== undefined) listener?.(event);
       return;
     }
-    // A legacy server that was once asked to log does so for every call. The message is certainly about one call only if no other is
+    // A legacy server that was once asked to log does so for every call. A message can be attributed only if one call is
     // underway and none was given up a moment ago.
     const isAboutOne =
       this.#loggers.size === 1 &&
-      this.#underway - this.#besides === 1 &&
+      this.#underway - this.#silent === 1 &&
       this.#clock.now() >= this.#strayUntil;
     const event = method === "notifications/message" && isAboutOne ? toLog(params) : undefined;
     if (event === undefined) this.#notified(notification);
     else for (const logger of this.#loggers.values()) logger(event);
   }
 
-  /** A legacy server keeps one level for all requests: the lowest that any of them wanted. */
+  /** A legacy server has one level for all requests: set the lowest that any of them wanted. */
   #setLogLevel(level: LogLevel): void {
     const rank = logLevels.indexOf(level);
     const isOffered = this.agreement.capabilities.logging !== undefined;
     if (!this.#isLegacy || !isOffered || this.#logRank <= rank) return;
     this.#logRank = rank;
     const params = RawJson.fromValue({ level });
-    // The answer is not waited for; a server that refuses logs as before.
+    // Not awaited: a server that refuses keeps its level.
     this.link.request({ method: "logging/setLevel", params, stop: new LazyAbort() }).catch(() => {});
   }
 
-  /** What arrives on a request's own stream is known to belong to it, where there is such a stream. */
+  /** The events of a request's own stream, where there is one: they belong to that request. */
   #eventsOf({ onAsked, onEvent, logLevel }: RequestSpec): Partial<LinkEvents> {
     return {
       ...(onAsked === undefined ? {} : { asked: onAsked }),
@@ -198,7 +198,7 @@ function toProgress(params: RawJson | undefined): CallEvent | undefined {
   };
 }
 
-/** A log message as an event; undefined when it makes no sense. */
+/** A log message as an event; undefined when it is not valid. */
 export function toLog(params: RawJson | undefined): Extract<CallEvent, { kind: "log" }> | undefined {
   const { level, logger, data } = (params?.value ?? {}) as { readonly [key: string]: unknown };
   if (!isLogLevel(level)) return undefined;
@@ -215,12 +215,12 @@ interface EnvelopeExtras {
   readonly meta?: string | undefined;
 }
 
-/** Puts `_meta` on params: what every modern request says of its sender, and the progress token of either era. */
+/** Puts `_meta` on params: the sender's facts that every modern request carries, and the progress token of either era. */
 type AddEnvelope = (params: RawJson | undefined, extras: EnvelopeExtras) => RawJson | undefined;
 
 const empty = RawJson.fromText("{}");
 
-/** For modern servers. What never changes is written once. */
+/** For modern servers. The members that never change are written once. */
 export function createModernEnvelope(
   revision: ModernRevision,
   info: Implementation,
@@ -240,7 +240,7 @@ export function createModernEnvelope(
   };
 }
 
-/** For legacy servers, which know all that from the handshake. */
+/** For legacy servers, which know the sender from the handshake. */
 const addLegacyEnvelope: AddEnvelope = (params, { progressToken, meta }) => {
   const token = progressToken === undefined ? undefined : `"progressToken":${progressToken}`;
   const members = token === undefined || meta === undefined ? (token ?? meta) : `${token},${meta}`;
@@ -253,7 +253,7 @@ const stableMs = 5000;
 /** Most sign-ins for one request. */
 const maxSignIns = 3;
 
-/** Sends a request in the conversation that is on, or in the next. For `about` see `LinkRequest`. */
+/** Sends a request in the current conversation, or in the next. For `about` see `LinkRequest`. */
 export type Send = (
   method: string,
   params: RawJson | undefined,
@@ -263,9 +263,9 @@ export type Send = (
 
 /** Listens to the conversations with one server. */
 interface ConversationEvents {
-  /** Takes a notification; true when no other needs to hear of it. */
+  /** Takes a notification; true when no other listener needs it. */
   take(notification: Notification): boolean;
-  /** The conversation is another one than before. */
+  /** Called when a new conversation took the place of an earlier one. */
   renewed?(): void;
 }
 
@@ -274,19 +274,19 @@ interface ConversationsOptions {
     signal: AbortSignal,
     notified: (notification: Notification) => void,
   ) => Promise<Conversation>;
-  /** Has a person sign in; see `Connector`. */
+  /** Asks a person to sign in; see `Connector`. */
   readonly signIn: (error: AuthorizationError) => Promise<boolean>;
   readonly clock: Clock;
-  /** Whether another is begun after one was lost. */
+  /** Whether a lost conversation is followed by another. */
   readonly reconnects: boolean;
-  /** Whether a server may forget a session. */
+  /** Whether the server may have sessions, which it can forget. */
   readonly hasSessions: boolean;
   readonly onLost: (reason: ClosedError) => void;
 }
 
 /**
- * The conversation with one server, made again when it ended. However many need it at once, it is made once; after one
- * that failed or was short, the next waits, longer each time, so that a server that cannot stay up is not stormed.
+ * The conversation with one server, begun again when it ended. Requests that need it at the same time share one. After one
+ * that failed or was short, the next waits, longer each time, so that a server that cannot stay up is not overwhelmed.
  */
 export class Conversations implements AsyncDisposable {
   readonly #options: ConversationsOptions;
@@ -308,7 +308,7 @@ export class Conversations implements AsyncDisposable {
     return this.#agreement;
   }
 
-  /** The conversation that is on, or the next. */
+  /** The current conversation, or the next. */
   get(): Promise<Conversation> {
     if (this.#closing.signal.aborted)
       return Promise.reject(new ClosedError("not_sent", "the client is closed"));
@@ -338,7 +338,7 @@ export class Conversations implements AsyncDisposable {
     });
   }
 
-  /** A session that expired is begun again, once; the request that met it was not carried out, so it is sent again. */
+  /** Begins an expired session again, once. The request that was refused was not carried out, so it is sent again. */
   #sendIn(conversation: Conversation, ...request: Parameters<Send>): Promise<RawJson> {
     const answer = conversation.request(...request);
     if (!this.#options.hasSessions) return answer;
@@ -391,7 +391,7 @@ export class Conversations implements AsyncDisposable {
     void this.#over.close(conversation.link);
   }
 
-  /** Tries again after a sign-in, a few times at most: there are servers that nothing satisfies. */
+  /** Tries again after a sign-in, a few times at most: some servers refuse every token. */
   async #retrySignedIn<T>(failure: unknown, attempt: () => Promise<T>): Promise<T> {
     let error = failure;
     for (let signIns = 0; signIns < maxSignIns && isSignIn(error); signIns++) {
@@ -411,7 +411,7 @@ export class Conversations implements AsyncDisposable {
   }
 }
 
-/** The same failure as `not_sent`: it happened to another request or to the handshake, before this request was sent. */
+/** The same failure as `not_sent`: another request or the handshake failed, before this request was sent. */
 export function toNotSent(error: unknown): unknown {
   if (error instanceof ClosedError && error.delivery !== "not_sent")
     return new ClosedError("not_sent", "the server was lost before", { cause: error });

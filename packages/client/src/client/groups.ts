@@ -14,22 +14,22 @@ import { type Fetched, KeptList, type PlainRequest, elementsOf, walkPages } from
 interface GroupsOptions {
   readonly request: PlainRequest;
   readonly agreement: () => Promise<Agreement>;
-  /** Whether the client declares the extension: then lists lack what is in groups, and it is fetched from there. */
+  /** Whether the client declares the extension. If so, what is in groups is missing from the lists, and is fetched from the groups. */
   readonly isDeclared: boolean;
   readonly clock: Clock;
   readonly onWarning: (text: string) => void;
 }
 
-/** The groups of a server as far as they can be reached, and the definitions in them. */
+/** The groups of a server that can be reached, and the definitions in them. */
 export interface ServerGroups {
   readonly kept: KeptList<Group>;
-  /** The definitions that are in groups and therefore not in a list, by the list they would be in. */
+  /** The definitions that are in groups and therefore missing from a list. */
   definitionsOf(member: string): Promise<readonly RawJson[]>;
 }
 
-/** Most groups of one server that are fetched; servers are asked to keep them few. */
+/** Most groups of one server that are fetched; the draft asks servers to keep them few. */
 const maxGroups = 256;
-/** Most things of one kind in a group. */
+/** Most definitions of one kind in a group. */
 const maxInGroup = 10_000;
 const limits = { maxPages: 100, maxItems: maxGroups, maxBytes: 8 * 1024 * 1024 };
 const noGroups: Fetched<Group> = {
@@ -39,7 +39,7 @@ const noGroups: Fetched<Group> = {
   hints: { ttlMs: Number.POSITIVE_INFINITY, cacheScope: "public" },
 };
 
-/** Fetches the groups of a server with everything in them, so that nothing is lost to callers that do not know groups. */
+/** Fetches the groups of a server with everything in them, so that callers that do not know groups lose nothing. */
 export function createGroups({
   request,
   agreement,
@@ -58,7 +58,7 @@ export function createGroups({
     const found: Definitions = new Map();
     const groups = new Map<string, Group>();
     const left = listed.map((raw) => raw.value);
-    // Groups may be nested, and a hostile server lists circles: each is fetched once.
+    // Groups may be nested, and a hostile server may nest them in circles: each is fetched once.
     for (let next = left.shift(); next !== undefined && groups.size < maxGroups; next = left.shift()) {
       const { name, description } = next as { readonly [member: string]: unknown };
       if (typeof name !== "string" || !isGroupName(name) || typeof description !== "string") {
@@ -109,7 +109,7 @@ const keys: { readonly [P in GroupedPart]: string } = {
   groups: "name",
 };
 
-/** The names of what is in a group. The definitions are added to those that were found, once each. */
+/** The names of what is in a group. Adds the definitions to `found`, once each. */
 function readContents(contents: RawJson, found: Definitions): GroupContents {
   const parts = (Object.keys(keys) as GroupedPart[]).map((part) => {
     const known = found.get(part) ?? new Map<string, RawJson>();

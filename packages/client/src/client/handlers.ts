@@ -20,7 +20,7 @@ export interface QuestionHandlers {
   readonly elicit?: (params: AskParams, signal: AbortSignal) => Elicited | Promise<Elicited>;
   /** Asks the user to visit a page; show the whole URL first, and never fetch it. */
   readonly elicitUrl?: (params: AskParams, signal: AbortSignal) => Awaitable<Pick<Elicited, "action">>;
-  /** Has the model write something. */
+  /** Asks the model to write something. */
   readonly sample?: (params: AskParams, signal: AbortSignal) => Sampled | Promise<Sampled>;
   /** The folders the user is working in. */
   readonly roots?: () => readonly Root[] | Promise<readonly Root[]>;
@@ -36,7 +36,7 @@ export function capabilitiesOf({ elicit, elicitUrl, sample, roots }: QuestionHan
   });
 }
 
-/** Answers one question. Rejects with an `RpcError` for what there is no handler for. */
+/** Answers one question. Rejects with an `RpcError` if there is no handler for it. */
 async function answerAsk(ask: Question, handlers: QuestionHandlers, signal: AbortSignal): Promise<RawJson> {
   const { params = {} } = ask;
   switch (ask.method) {
@@ -68,7 +68,7 @@ export async function answerRequest(
   return answerAsk(ask, handlers, signal);
 }
 
-/** An undeclared mode is a matter of the params (2025-11-25); without any mode there is no such method. */
+/** An undeclared mode makes the params invalid (2025-11-25); without any mode there is no such method. */
 function notOfMode(mode: string, { elicit, elicitUrl }: QuestionHandlers): RpcError {
   const isDeclared = elicit !== undefined || elicitUrl !== undefined;
   const code = isDeclared ? "rpc.invalid_params" : "rpc.method_not_found";
@@ -79,7 +79,7 @@ function notDeclared(method: string): RpcError {
   return new RpcError("rpc.method_not_found", `This client does not offer ${method}`);
 }
 
-/** A server that asks nothing and is not done wants to be asked again later. */
+/** The pause before the next attempt at a request that is not done and asks nothing. */
 const pauseMs = 250;
 
 /** Makes a request again and again, each time with the answers to what the server asked, until it asks nothing more. */
@@ -91,7 +91,7 @@ export async function fulfil(
   let round: Round | undefined;
   for (let rounds = 0; rounds <= maxRounds; rounds++) {
     const outcome = await attempt(round);
-    // The questions of a task are answered while it goes on.
+    // The questions of a task are answered while it runs.
     if (outcome.kind !== "input_required" || outcome.task !== undefined) return outcome;
     round = { answers: await answer(outcome.asks), state: outcome.state };
   }

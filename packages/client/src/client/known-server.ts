@@ -11,7 +11,7 @@ export interface ServerTypes {
   readonly prompts: { readonly [name: string]: { readonly args: unknown } };
 }
 
-/** A client whose tools and prompts are known to the compiler; of a server that is unknown, any client. */
+/** A client whose tools and prompts the compiler knows. For an unknown server it is `Client`. */
 export type ClientOf<Known> = unknown extends Known
   ? Client
   : Known extends ServerTypes
@@ -21,27 +21,27 @@ export type ClientOf<Known> = unknown extends Known
 interface KnownCalls<Known extends ServerTypes> {
   callTool<Name extends keyof Known["tools"]>(
     name: Name,
-    ...given: Given<Known["tools"][Name]["args"], CallOptions>
+    ...parameters: CallParameters<Known["tools"][Name]["args"], CallOptions>
   ): Promise<KnownResult<Known["tools"][Name]["result"]>>;
   streamTool<Name extends keyof Known["tools"]>(
     name: Name,
-    ...given: Given<Known["tools"][Name]["args"], CallOptions>
+    ...parameters: CallParameters<Known["tools"][Name]["args"], CallOptions>
   ): AsyncGenerator<CallPart, void>;
   startTool<Name extends keyof Known["tools"]>(
     name: Name,
-    ...given: Given<Known["tools"][Name]["args"], CallOptions>
+    ...parameters: CallParameters<Known["tools"][Name]["args"], CallOptions>
   ): Promise<StartedCall>;
   getPrompt<Name extends keyof Known["prompts"]>(
     name: Name,
-    ...given: Given<Known["prompts"][Name]["args"], ReadOptions>
+    ...parameters: CallParameters<Known["prompts"][Name]["args"], ReadOptions>
   ): Promise<PromptResult>;
 }
 
-/** Arguments that may all be left out need not be given. */
-type Given<Args, Options> =
+/** The parameters of a call. Arguments that are all optional may be left out. */
+type CallParameters<Args, Options> =
   Record<string, never> extends Args ? [args?: Args, options?: Options] : [args: Args, options?: Options];
 
-/** A result that failed has no structured content. */
+/** The result of a known tool. A failed one has no structured content. */
 type KnownResult<Result> = Result extends undefined
   ? ToolResult
   :

@@ -35,7 +35,7 @@ export interface Lists {
   hints(): CacheHints;
   /** The faults of the lists that were fetched last. */
   faults(): readonly ListFault[];
-  /** Something changed, or may have. */
+  /** Marks a list as outdated: it changed, or may have. */
   invalidate(part: "tools" | "resources" | "prompts"): void;
 }
 
@@ -47,7 +47,7 @@ interface ListsOptions extends WalkLimits {
   readonly maxTools: number;
   /** The definitions that the server does not list because they are in groups. */
   readonly groupedIn: (member: string) => Promise<readonly RawJson[]>;
-  /** Called for each definition that is mended or left out, and was not so in the list before. */
+  /** Called for each definition that is mended or left out, unless it was so in the list before. */
   readonly onListFault: (fault: ListFault, method: string) => void;
 }
 
@@ -61,7 +61,7 @@ export type PlainRequest = (
 /** A list that the server does not offer is empty. */
 const forever: CacheHints = { ttlMs: Number.POSITIVE_INFINITY, cacheScope: "public" };
 
-/** The answer of a server that declares a capability and lacks one of its lists: many have no resource templates. */
+/** Stands for the list of a server that declares a capability and lacks one of its methods: many have no resource templates. */
 const noItems: RawJson = RawJson.fromValue({});
 
 type Capability = "tools" | "resources" | "prompts";
@@ -98,8 +98,8 @@ export function createLists(
       const { items, faults } = await fitList([...top, ...(await options.groupedIn(member))], reader);
       const reported = new Set(list.faults.map(toText));
       for (const fault of faults) if (!reported.has(toText(fault))) onListFault(fault, method);
-      // Legacy servers give no time; those that announce changes can be trusted until they do, if we would hear it. A pipe
-      // carries announcements without being asked to.
+      // Legacy servers give no time. The list of one that announces changes is kept until it does, if announcements reach us:
+      // a pipe always carries them, HTTP only on an open stream.
       const isTrusted = offered.listChanged === true && (!isHttp || conversation.isHearing);
       const givenMs = isLegacy ? (isTrusted ? maxTtlMs : 0) : hints.ttlMs;
       return { items, faults, ttlMs: Math.min(givenMs, maxTtlMs), hints };
@@ -142,10 +142,10 @@ function toText({ name, reason }: ListFault): string {
   return `${name}\n${reason}`;
 }
 
-/** How the things of one list are read. */
+/** How the definitions of one list are read. */
 interface ListReader<T> {
   readonly part: ListPart;
-  /** The member that no two things of a list may share. */
+  /** The member that identifies a definition: no two of a list may share its value. */
   readonly key: string;
   fit(raw: RawJson): Awaitable<Fit<T>>;
 }
@@ -182,10 +182,10 @@ async function fitList<T extends object>(
   return { items, faults };
 }
 
-/** A list as it was fetched, and how long it may be kept. */
+/** A fetched list, and how long it may be kept. */
 export interface Fetched<T extends object> {
   readonly items: readonly T[];
-  /** The definitions of it that were mended or left out. */
+  /** Its definitions that were mended or left out. */
   readonly faults: readonly ListFault[];
   readonly ttlMs: number;
   /** What the server said about keeping it. */
@@ -193,8 +193,8 @@ export interface Fetched<T extends object> {
 }
 
 /**
- * A list that is fetched when needed and kept while fresh. However many ask at the same time, it is fetched once; what
- * was fetched while a change was announced is handed out but not kept.
+ * A list that is fetched when needed and kept while fresh. Callers that ask at the same time share one fetch. A list during
+ * whose fetch a change was announced is handed out but not kept.
  */
 export class KeptList<T extends object> {
   readonly #fetch: () => Promise<Fetched<T>>;
@@ -238,7 +238,7 @@ export class KeptList<T extends object> {
     return fresh === undefined ? (this.#underway ??= this.#refresh()) : Promise.resolve(fresh);
   }
 
-  /** It changed: the next to ask fetches it again. */
+  /** Marks it as changed: the next `get` fetches it again. */
   invalidate(): void {
     this.#generation++;
     this.#underway = undefined;
@@ -296,7 +296,7 @@ export async function walkPages(
     bytes += result.byteLength;
     if (bytes > maxBytes)
       throw new RpcError("rpc.other", `The server's list of ${member} is longer than ${maxBytes} bytes`);
-    // One more than may be is enough to know that there are too many.
+    // One element more than allowed is enough to know that there are too many.
     for (const item of elementsOf(result, member, maxItems + 1 - items.length)) items.push(item);
     hints = strictest(hints, result);
     if (items.length > maxItems)
@@ -311,7 +311,7 @@ export async function walkPages(
   throw new RpcError("rpc.other", `The server's list of ${member} has more than ${maxPages} pages`);
 }
 
-/** A result without the member is taken for an empty page; anything but an array is not a list. */
+/** The elements of a list in a result; none if the member is missing. Throws if it is not an array. */
 export function elementsOf(result: RawJson, member: string, maxElements: number): readonly RawJson[] {
   const array = result.at(member);
   if (array === undefined || array.kind === "null") return [];

@@ -55,7 +55,7 @@ test("a long list is fetched once in ten seconds, whatever its server says and a
   expect(lists()).toBe(2);
 });
 
-test("a list that is too long fails, is told, and is not fetched again for ten seconds", async () => {
+test("a list that is too long fails with a warning, and is not fetched again for ten seconds", async () => {
   const { skills, clock, warnings, lists } = listing(5000, 20);
   for (let time = 0; time < 20; time++)
     await expect(skills.listSkills()).rejects.toThrow("longer than 8388608 bytes");

@@ -24,18 +24,18 @@ interface NegotiateOptions {
   readonly eras: EraCache;
   /** Names the endpoint and the credential in the cache of eras; without it nothing is remembered. */
   readonly cacheKey: string | undefined;
-  /** Speak this revision or none. */
+  /** The only revision to speak. */
   readonly revision?: Revision | undefined;
   /** The era that is tried first; modern when left out. */
   readonly era?: "modern" | "legacy" | undefined;
-  /** How long a server may be silent before a pipe is taken for a legacy one. */
+  /** How long a server on a pipe may be silent before it is taken for a legacy one. */
   readonly probeTimeoutMs: number;
-  /** How long each step may take; a server that is being started, how long it may go without a sign of progress. */
+  /** How long each step may take; for a server that is being started, how long it may go without a sign of progress. */
   readonly timeoutMs: number;
   /** How long a server that is being started may take in all. */
   readonly maxTotalMs: number;
   readonly clock: Clock;
-  /** Aborting gives it up. */
+  /** Aborting it stops the negotiation. */
   readonly signal: AbortSignal;
 }
 
@@ -53,9 +53,9 @@ type Probed =
   | { readonly kind: "legacy"; readonly isGuess: boolean };
 
 /**
- * Finds out what a server speaks and settles it. Modern is tried first; any answer but a modern one, and on a pipe also
- * silence or the end of the server, means legacy. Authorization, server faults and a broken network mean neither, and
- * are thrown.
+ * Finds out which era and revision a server speaks, and agrees on it. Modern is tried first; any answer but a modern one,
+ * and on a pipe also silence or the end of the server, means legacy. Authorization, server faults and a broken network
+ * mean neither, and are thrown.
  */
 export async function negotiate(
   open: OpenLink,
@@ -93,7 +93,7 @@ export async function negotiate(
     try {
       return await initialize(current, options);
     } catch (error) {
-      // What ended because we gave it up is not started again.
+      // A server that ended because we gave it up is not started again.
       signal.throwIfAborted();
       if (mayReopen && error instanceof ClosedError) return initialize(await reopen(current), options);
       const other = otherRevision(error, newestModernRevision);
@@ -163,7 +163,7 @@ async function discover(
   }
 }
 
-/** Some legacy servers exit on anything before `initialize`; a turn of the event loop tells. */
+/** Some legacy servers exit on anything before `initialize`; one turn of the event loop shows it. */
 function isGone(link: Link): Promise<boolean> {
   const later = new Promise<boolean>((resolve) => setImmediate(() => resolve(false)));
   return Promise.race([link.closed.then(() => true), later]);
@@ -210,7 +210,7 @@ interface InitializeOptions {
   readonly signal: AbortSignal;
 }
 
-/** The handshake of the legacy revisions. A link on which it failed is good for nothing but disposing. */
+/** The handshake of the legacy revisions. A link on which it failed can only be disposed. */
 async function initialize(link: Link, options: InitializeOptions): Promise<Agreement> {
   const { capabilities, clientInfo } = options;
   const asked = isLegacyRevision(options.revision) ? options.revision : newestLegacyRevision;
@@ -232,7 +232,7 @@ async function initialize(link: Link, options: InitializeOptions): Promise<Agree
   }
 }
 
-/** The time for an answer is over. */
+/** The error when the time for an answer is over. */
 function noAnswer(target: string, reason: string): ConnectError {
   return new ConnectError(target, reason, { kind: "no_answer" });
 }
@@ -268,13 +268,13 @@ interface StartPatienceOptions {
   readonly maxTotalMs: number;
 }
 
-/** Less than this within the time-out is what an idle program uses, and no progress. */
+/** An idle program uses less than this within the time-out. */
 const minProcessorMs = 100;
 
 /**
  * Calls `giveUp` when a server that is being started has not answered in time. A server that writes to its standard error
  * stream or uses the processor is at work, often installing itself, and gets more time. Call the returned function when the
- * answer came.
+ * answer has come.
  */
 export function watchStart(
   link: Pick<Link, "target" | "progress">,
@@ -306,7 +306,7 @@ export function watchStart(
   return () => stop();
 }
 
-/** What a server that refused our revision offers instead: one we both know, a legacy one, or nothing. */
+/** What a server that refused our revision offers instead: one that we know too, a legacy one, or nothing. */
 function otherRevision(
   error: unknown,
   tried: ModernRevision,
@@ -321,8 +321,8 @@ function otherRevision(
 }
 
 /**
- * Whether a failed probe says nothing about the era. On a pipe everything but our own giving up says *legacy*. On HTTP,
- * authorization, server faults and the network say nothing, and two errors say *modern* if they come with a 400.
+ * Whether a failed probe says nothing about the era. On a pipe any failure but our own abort says *legacy*. On HTTP,
+ * authorization, server faults and the network say nothing, and some errors say *modern* if they come with a 400.
  */
 function isNoVerdict(error: unknown, isHttp: boolean): boolean {
   if (!isHttp)
@@ -333,7 +333,7 @@ function isNoVerdict(error: unknown, isHttp: boolean): boolean {
   return !(error instanceof HttpError);
 }
 
-/** Whether the server may be one of 2024-11-05, which takes no requests where it streams. */
+/** Whether the server may be one of 2024-11-05, which takes no POST where it streams. */
 export function mayBeHttpSse(error: unknown): boolean {
   const status = statusOf(error);
   if (status !== 400 && status !== 404 && status !== 405) return false;

@@ -51,7 +51,7 @@ interface OnBehalfOptions {
 
 export function createOnBehalf(options: OnBehalfOptions): OnBehalf {
   const { deadlines, conversations, router, visits } = options;
-  const make: OnBehalf = (operation, context, work) => {
+  const run: OnBehalf = (operation, context, work) => {
     const stop = context.cancellation ?? fromSignal(context.signal);
     return deadlines.run({ stop }, (deadline) => {
       const spec = toSpecFor(operation, context, deadline, options);
@@ -61,24 +61,24 @@ export function createOnBehalf(options: OnBehalfOptions): OnBehalf {
       deadline.onEnd = context.ask === undefined ? router.enterQuietly(about) : undefined;
       if (deadline.onEnd !== undefined) return work(spec);
       const { ask, session, caller } = context;
-      const whose = { owner: session ?? caller, holder: caller ?? session };
-      const call = { about, ...whose, ask, deadline, isModern: isModernRevision(context.revision) };
+      const owners = { owner: session ?? caller, holder: caller ?? session };
+      const call = { about, ...owners, ask, deadline, isModern: isModernRevision(context.revision) };
       return inTurn(router, call, spec, work);
     });
   };
   return (operation, context, work) =>
     context.visited === undefined
-      ? make(operation, context, work)
-      : visits.noteVisits(context, (noting) => make(operation, noting, work));
+      ? run(operation, context, work)
+      : visits.noteVisits(context, (noting) => run(operation, noting, work));
 }
 
-/** What the questions of a server are known by. */
+/** What an operation is about, as far as questions are concerned. */
 function aboutOf({ method, name }: Operation): string {
   if (method === "tools/call") return name;
   return method === "prompts/get" ? `${method} ${name}` : method;
 }
 
-/** How a request is made under a deadline. */
+/** How a request is made within a deadline. */
 export function toSpec(deadline: Deadline): RequestSpec {
   const onSent = (): void => {
     deadline.isSent = true;
@@ -90,8 +90,8 @@ export function toSpec(deadline: Deadline): RequestSpec {
 const extended = new WeakMap<Declared, WeakMap<ClientCapabilities, ClientCapabilities>>();
 
 /**
- * The capabilities that are declared to a modern server for the caller of one request. Tasks of the server are passed on to a
- * caller that knows tasks.
+ * The capabilities that are declared to a modern server for the caller of one request. A caller that knows tasks
+ * gets those of the server.
  */
 function toDeclaredFor(context: CallContext, opened: readonly string[] | undefined): ClientCapabilities {
   const { capabilities } = toRelayable(context.capabilities, context.revision);
@@ -99,12 +99,14 @@ function toDeclaredFor(context: CallContext, opened: readonly string[] | undefin
   const declared = toDeclared(context.capabilities, opened);
   let byAskable = extended.get(declared);
   if (byAskable === undefined) extended.set(declared, (byAskable = new WeakMap()));
-  let whole = byAskable.get(capabilities);
-  if (whole === undefined) {
-    whole = declared.key === "" ? capabilities : { ...capabilities, extensions: declared.extensions };
-    byAskable.set(capabilities, whole);
+  let extendedOne = byAskable.get(capabilities);
+  if (extendedOne === undefined) {
+    extendedOne = declared.key === "" ? capabilities : { ...capabilities, extensions: declared.extensions };
+    byAskable.set(capabilities, extendedOne);
   }
-  return declaredExtension(context.capabilities, extensionIds.tasks) === undefined ? whole : withTasks(whole);
+  return declaredExtension(context.capabilities, extensionIds.tasks) === undefined
+    ? extendedOne
+    : withTasks(extendedOne);
 }
 
 function toSpecFor(
@@ -146,7 +148,7 @@ interface CallInTurn {
   readonly isModern: boolean;
 }
 
-/** Makes a request in the middle of which its caller may be asked something. */
+/** Makes a request during which the server may ask its caller something. */
 async function inTurn(
   router: QuestionRouter,
   { about, owner, holder, ask, deadline, isModern }: OpenCall & CallInTurn,
@@ -187,7 +189,7 @@ async function inTurn(
   }
 }
 
-/** Throws `-32021` for a tool that failed after it could not ask. Many go on without an answer. */
+/** Throws `-32021` if the tool failed after it could not ask. Many tools go on without an answer. */
 function assertDidWithout(lacks: ClientCapabilities, outcome: Outcome): void {
   const error = outcome.kind === "complete" ? missingAfter(lacks, outcome.result) : undefined;
   if (error !== undefined) throw error;
@@ -212,7 +214,7 @@ function withinCall(
   };
 }
 
-/** Has a caller answer a legacy server's request. A ping is answered here. */
+/** Answers a legacy server's request by asking a caller. A ping is answered here. */
 export async function answerBy(ask: AskCaller, request: Request, signal: AbortSignal): Promise<RawJson> {
   if (request.method === "ping") return RawJson.fromText("{}");
   const question = toQuestion(request.method, request.params);
@@ -221,7 +223,7 @@ export async function answerBy(ask: AskCaller, request: Request, signal: AbortSi
   try {
     return await ask(question, signal);
   } catch (error) {
-    // The model gets a text that its client cannot be asked; the server that asked gets the error code.
+    // The `ToolError` is for the model. The server that asked gets the error code.
     throw error instanceof ToolError && error.cause instanceof RpcError ? error.cause : error;
   }
 }
@@ -232,7 +234,7 @@ interface Visitor {
   readonly tell: NonNullable<CallContext["visited"]>;
 }
 
-/** Most pages that are waited for; beyond that the oldest is forgotten, and its caller does not hear that the user is done there. */
+/** Most pages that are remembered; beyond that the oldest is forgotten, and its caller does not hear that the user is done there. */
 const maxPages = 256;
 const maxIdLength = 1024;
 
@@ -243,17 +245,17 @@ const maxIdLength = 1024;
 export class Visits {
   readonly #visitors = new Map<string, Visitor | "several">();
 
-  /** Makes a request with a context that notes the pages its caller is sent to. */
+  /** Makes a request with a context that remembers the pages that its caller is sent to. */
   noteVisits<T>(context: CallContext, make: (noting: CallContext) => Promise<T>): Promise<T> {
     const { visited, ask } = context;
     if (visited === undefined || ask === undefined) return make(context);
     const visitor = { owner: context.session, tell: visited };
     const noting = (question: Question, signal: AbortSignal): ReturnType<typeof ask> => {
-      this.#sent(question.params, visitor);
+      this.#noteSent(question.params, visitor);
       return ask(question, signal);
     };
     return make(withContext(context, { ask: noting })).catch((error: unknown) => {
-      for (const page of pagesOf(error) ?? []) this.#sent(page, visitor);
+      for (const page of pagesOf(error) ?? []) this.#noteSent(page, visitor);
       throw error;
     });
   }
@@ -269,7 +271,7 @@ export class Visits {
     return true;
   }
 
-  #sent(page: unknown, visitor: Visitor): void {
+  #noteSent(page: unknown, visitor: Visitor): void {
     const id = visitIdOf(page);
     if (id === undefined || id.length > maxIdLength) return;
     const known = this.#visitors.get(id);

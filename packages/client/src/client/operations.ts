@@ -19,9 +19,9 @@ interface OperationsOptions {
   readonly conversations: Pick<Conversations, "send" | "agreement">;
   readonly tools: Lists["tools"];
   readonly isHttp: boolean;
-  /** Whether tasks are declared where a request does not say otherwise. */
+  /** Whether requests without capabilities of their own declare tasks. */
   readonly declaresTasks: boolean;
-  /** Types of results of tools that pass as they are, beside those of the protocol. */
+  /** The `resultType`s of tool results that pass unchanged, besides those of the protocol. */
   readonly resultTypes?: readonly string[] | undefined;
 }
 
@@ -53,12 +53,12 @@ export function createOperations(options: OperationsOptions): Operations {
     return conversations.send(method, toParams(operation), made, about);
   };
 
-  /** What the answer of the server means. */
+  /** The outcome that a result of the server stands for. */
   const toOutcome = (result: RawJson, { method, ref }: Operation, spec: RequestSpec): Outcome => {
     if (method === "tasks/get") return parseTask(result, ref);
     if (methods.get(method)?.asks !== true) return { kind: "complete", result };
     const text = result.textOf("resultType");
-    // The usual spelling. A missing type means complete.
+    // The usual spelling, without parsing. A missing type means complete.
     if (text === undefined || text === '"complete"') return { kind: "complete", result };
     const type: unknown = parseText(text) ?? "complete";
     const isOpened = method === "tools/call" && typeof type === "string" && resultTypes.includes(type);
@@ -74,7 +74,7 @@ export function createOperations(options: OperationsOptions): Operations {
       `The server answered with a result of the unknown type ${JSON.stringify(type)}`,
     );
   };
-  /** For a request that did not declare tasks, a task is an error. */
+  /** Whether a request declared tasks. If not, a task as its result is an error. */
   const mayBeTask = ({ capabilities }: RequestSpec): boolean =>
     capabilities === undefined
       ? declaresTasks
@@ -84,7 +84,7 @@ export function createOperations(options: OperationsOptions): Operations {
     request(operation, tool, spec).then(
       (result) => toOutcome(result, operation, spec),
       async (error: unknown) => {
-        // A server that says the headers are wrong has another schema than we know: look again, once.
+        // A server that refuses the headers has another schema than the one we know: list the tools again, once.
         if (!(error instanceof RpcError) || error.rpcCode !== rpcCodes["rpc.header_mismatch"]) throw error;
         tools.invalidate();
         const renewed = (await waitFor(tools.get(), spec.stop)).get(operation.name);
@@ -107,8 +107,8 @@ export function createOperations(options: OperationsOptions): Operations {
 }
 
 /**
- * The headers that repeat arguments of a modern call over HTTP; undefined for a tool that wants none, as most do. Values
- * that are missing or null have none.
+ * The headers that repeat arguments of a modern call over HTTP; undefined for a tool that wants no headers, which most are.
+ * Missing and null values get no header.
  */
 function toMirroredHeaders(
   { inputSchema }: Tool,
@@ -125,14 +125,14 @@ function toMirroredHeaders(
   return headers;
 }
 
-/** Integers in decimal, however they were written. Numbers too large for that stay as they are. */
+/** A value as header text. Integers are decimal, however they were written; unsafe integers stay as they were written. */
 function toHeaderText(json: RawJson): string {
   const { value } = json;
   if (typeof value === "string") return value;
   return Number.isSafeInteger(value) ? String(value) : json.text;
 }
 
-/** What callers get. A legacy server may leave `content` out. */
+/** A result as callers get it. A legacy server may leave `content` out. */
 export function toToolResult(result: RawJson): ToolResult {
   const { content, structuredContent, isError, _meta } = result.value as Partial<ToolResult>;
   return defined({ content: Array.isArray(content) ? content : [], structuredContent, isError, _meta });
@@ -141,20 +141,20 @@ export function toToolResult(result: RawJson): ToolResult {
 /** The longest id of a task that is kept. */
 const maxIdLength = 8192;
 
-/** The members of a task that are read here, and those that belong to one hop. */
-const ofTask =
+/** The members of a task that are read here or belong to one hop. All others are passed on. */
+const taskMembers =
   "taskId status statusMessage createdAt lastUpdatedAt ttlMs pollIntervalMs inputRequests result error resultType cacheScope _meta".split(
     " ",
   );
 
-/** Reads a task as a server wrote it. `id` is the one that was asked for. Throws for what is not a task. */
+/** Reads a task as a server wrote it. `id` is the one that was asked for. Throws if it is not a task. */
 function parseTask(raw: RawJson, id?: string): TaskOutcome {
   const { taskId, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs, statusMessage } = raw.value as {
     readonly [member: string]: unknown;
   };
   if (typeof taskId !== "string" || taskId === "" || taskId.length > maxIdLength)
-    throw noTask("it has no taskId, or one that is too long");
-  if (id !== undefined && taskId !== id) throw noTask("it is another task than the one asked for");
+    throw unreadableTask("it has no taskId, or one that is too long");
+  if (id !== undefined && taskId !== id) throw unreadableTask("it is another task than the one asked for");
   const task = {
     ref: taskId,
     message: typeof statusMessage === "string" ? statusMessage : undefined,
@@ -162,7 +162,7 @@ function parseTask(raw: RawJson, id?: string): TaskOutcome {
     updatedAt: parseTime(lastUpdatedAt, "lastUpdatedAt"),
     ttlMs: typeof ttlMs === "number" && Number.isSafeInteger(ttlMs) && ttlMs > 0 ? ttlMs : null,
     pollMs: typeof pollIntervalMs === "number" && pollIntervalMs >= 0 ? pollIntervalMs : undefined,
-    more: raw.hasOnly(ofTask) ? undefined : withoutMembers(raw, ofTask),
+    more: raw.hasOnly(taskMembers) ? undefined : withoutMembers(raw, taskMembers),
   };
   return { ...parseStatus(raw), task };
 }
@@ -177,7 +177,7 @@ function parseStatus(raw: RawJson): Outcome {
       return { kind: status, asks: parseAsks(raw.at("inputRequests")) };
     case "completed": {
       const result = raw.at("result");
-      if (result?.kind !== "object") throw noTask("it is completed and has no result");
+      if (result?.kind !== "object") throw unreadableTask("it is completed and has no result");
       return { kind: "complete", result };
     }
     case "failed": {
@@ -189,16 +189,16 @@ function parseStatus(raw: RawJson): Outcome {
       return { kind: status, error: new RpcError("rpc.other", text, { rpcCode, data }) };
     }
     default:
-      throw noTask(`its status is ${JSON.stringify(status)}`);
+      throw unreadableTask(`its status is ${JSON.stringify(status)}`);
   }
 }
 
 function parseTime(value: unknown, member: string): number {
   const time = typeof value === "string" ? Date.parse(value) : Number.NaN;
-  if (Number.isNaN(time)) throw noTask(`its ${member} is not a date`);
+  if (Number.isNaN(time)) throw unreadableTask(`its ${member} is not a date`);
   return time;
 }
 
-function noTask(why: string): RpcError {
+function unreadableTask(why: string): RpcError {
   return new RpcError("rpc.other", `The server answered with a task that cannot be read: ${why}`);
 }

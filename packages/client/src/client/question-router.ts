@@ -47,10 +47,10 @@ const maxStuckMs = 5000;
 const maxHeld = 100;
 
 /**
- * Finds the call a legacy server's question belongs to, where neither the question nor the stream it came on tells. A
- * question is held until one call is left that can have asked it: that call cannot end before it is answered, the others
- * do. So that this comes soon, calls that may ask take turns, and all others run beside them. A question that stays
- * ambiguous is refused to the server: it must never reach another caller.
+ * Finds the call that a legacy server's question belongs to, where neither the question nor its stream says so. A question is
+ * held until one call is left that can have asked it: that call cannot end before it is answered, the others can. To make
+ * this soon, calls that may ask take turns, and all others run beside them. A question that stays ambiguous is refused: it
+ * must never reach another caller.
  */
 export class QuestionRouter {
   readonly #options: Omit<QuestionRouterOptions, "habits"> & { readonly habits: QuestionHabits };
@@ -70,7 +70,7 @@ export class QuestionRouter {
     this.#watchStuck = createStuckWatch(this.#options, (call) => this.#turns.isAsked(call));
   }
 
-  /** A call is about to be sent. A promise means that it waits for its turn; it rejects when the turn does not come. */
+  /** Call it before a call is sent. A promise means that the call waits for its turn; it rejects when the turn does not come. */
   enter(call: OpenCall, stop: Cancellation): Promise<void> | undefined {
     const turn = this.#turns.take(call, stop);
     if (turn !== undefined) return turn.then(() => this.#calls.add(call));
@@ -79,19 +79,19 @@ export class QuestionRouter {
   }
 
   /**
-   * The same for a caller that can be asked nothing, and a request that is not known to ask. Gives the function to be called
-   * when the call is over; undefined when the request may ask.
+   * The same for a caller that cannot be asked. Returns the function to call when the call is over; undefined when the
+   * request may ask.
    */
   enterQuietly(about: string): ((isGivenUp: boolean) => void) | undefined {
     return this.#options.habits.mayAsk(about) ? undefined : this.#calls.addQuiet();
   }
 
-  /** A call asked something on a stream of its own, which says whose the question is. */
+  /** Takes a call that asked something on a stream of its own, which says whose the question is. */
   attributed(call: OpenCall): void {
     this.#turns.release(call);
   }
 
-  /** A call is over. */
+  /** Takes the end of a call. */
   leave(call: OpenCall, end: CallEnd): void {
     const { habits } = this.#options;
     this.#calls.delete(call, end, habits);
@@ -100,7 +100,7 @@ export class QuestionRouter {
     this.#turns.end(call);
   }
 
-  /** Asks the caller of the call that asked. Rejects with an `RpcError` when that is not known in time. */
+  /** Passes a question to the caller of the call that asked it. Rejects with an `RpcError` when that call is not known in time. */
   async ask(ask: Question, signal: AbortSignal): Promise<RawJson> {
     const call = await this.#find(ask, signal);
     call.questions = (call.questions ?? 0) + 1;
@@ -154,7 +154,7 @@ export class QuestionRouter {
 
   /**
    * A call that is over asks nothing more, so each held question has one candidate less. A call that was given up can have
-   * asked, but is not there to be answered.
+   * asked, but cannot be answered any more.
    */
   #ruleOut(call: OpenCall, isGivenUp: boolean): void {
     const { habits } = this.#options;
@@ -173,7 +173,7 @@ export class QuestionRouter {
         found.reject(refusal("Every call that can have asked the question is over", this.#options));
       else if (others.length === 0) found.resolve(only);
     }
-    // The end of any other call says nothing of the held questions.
+    // The end of any other call says nothing about the held questions.
     if (isCandidate) this.#watchStuck(this.#held);
   }
 }
@@ -181,8 +181,8 @@ export class QuestionRouter {
 /**
  * A deadlock is likely when as many questions are held as there are calls that can have asked them: each call waits for an answer,
  * so none ends, unless one of them has an open question that its caller may still answer. After 5 s all questions but the oldest are
- * refused, and the calls that asked them go on. Returns a function to be called whenever the held questions, their candidates or the
- * open questions change, which restarts the 5 s.
+ * refused, and the calls that asked them go on. Call the returned function whenever the held questions, their candidates or the
+ * open questions change: it restarts the 5 s.
  */
 function createStuckWatch(
   options: QuestionRouterOptions,
@@ -201,7 +201,7 @@ function createStuckWatch(
   };
 }
 
-/** Any of the suspects may have asked: it is not taken for one that asks nothing. */
+/** The error for a refused question. Any of the suspects may have asked it, so none of them counts as a call that asks nothing. */
 function refusal(
   text: string,
   { server, onRefused }: QuestionRouterOptions,
@@ -249,19 +249,19 @@ const trialMs = 2000;
 const maxWaitMs = 60_000;
 const maxWaiting = 1000;
 
-/** How long a caller may take that left a question unanswered lately, while others wait. Each further one halves it, down to the least. */
+/** The time, while others wait, of a caller that left a question unanswered lately. Each further one halves it, down to `leastMs`. */
 const repeatedMs = 5000;
 const leastMs = 1000;
 const usualLimits = { answerWithinMs: 30_000 };
-/** The last part of a caller's time is for the server: it hears that no answer will come, and may end the call by itself. */
+/** The last part of a caller's time is for the server: it learns that no answer will come, and may end the call by itself. */
 const maxGraceMs = 1000;
 
 /**
  * Lets one call that may ask run at a time, and none while a question is held. Calls that do not ask need no turn. Callers come one
  * after the other, however many calls each has waiting, and none may keep the others waiting with a question it does not answer.
  *
- * A call that waits for the answer to the only question it is known to ask cannot end, and is expected to ask nothing: it gives its turn
- * to the next. If that one asks something too, its question is held until one of both is over.
+ * A call that waits for the answer to the only question it is known to ask cannot end, and is not expected to ask again: it passes its
+ * turn on. If the next call asks something too, its question is held until one of the two is over.
  */
 class QuestionTurns {
   readonly #options: QuestionTurnsOptions;
@@ -277,7 +277,7 @@ class QuestionTurns {
   readonly #late = new Map<OpenCall, () => void>();
   /** The calls that can have asked each question that is held. */
   readonly #holds = new Set<Iterable<OpenCall>>();
-  /** Until when what a call sent at its end may still be on the way, and whose call it was. */
+  /** Until when messages that a call sent at its end may still arrive, and whose call it was. */
   #settles: { readonly until: number; readonly owner: unknown } | undefined;
 
   constructor(options: QuestionTurnsOptions) {
@@ -292,7 +292,7 @@ class QuestionTurns {
     return undefined;
   }
 
-  /** A call is known not to need a turn: it asks on a stream of its own. */
+  /** Ends the turn of a call that needs none, because it asks on a stream of its own. */
   release(call: OpenCall): void {
     if (!this.#loud.has(call)) return;
     this.#options.habits.noteQuiet(call.about);
@@ -309,7 +309,7 @@ class QuestionTurns {
     this.#serve();
   }
 
-  /** Begins no turn until the returned function is called: one of these calls asked something. */
+  /** Stops new turns until the returned function is called: one of these calls asked something. */
   hold(candidates: Iterable<OpenCall>): () => void {
     this.#holds.add(candidates);
     this.#hurry();
@@ -321,8 +321,8 @@ class QuestionTurns {
   }
 
   /**
-   * Asks the caller of a call. While other calls wait, the caller has limited time. When it is over the server gets the answer that
-   * its revision has for that, and if it does not end the call soon, the call is given up.
+   * Asks the caller of a call. While other calls wait, its time is limited. When the time is over, the server gets the answer that
+   * its revision has for that case. If it does not end the call soon, the call is given up.
    */
   async ask(call: OpenCall, asker: AskCaller, ask: Question, signal: AbortSignal): Promise<RawJson> {
     if (this.#late.has(call)) return answerClosed(ask);
@@ -354,7 +354,7 @@ class QuestionTurns {
     return [...this.#questions].some((question) => question.call === call);
   }
 
-  /** Whether a call may begin that may ask. */
+  /** Whether a call that may ask may begin. */
   #isFreeFor({ owner }: OpenCall): boolean {
     if (this.#holds.size > 0 || ![...this.#loud].every((call) => this.#isPaused(call))) return false;
     const { clock, isAlone } = this.#options;
@@ -362,7 +362,7 @@ class QuestionTurns {
     return isSettled || (this.#settles?.owner === owner && isAlone(owner));
   }
 
-  /** Whether a call waits for an answer and will most likely ask nothing else. */
+  /** Whether a call waits for an answer and is not expected to ask anything else. */
   #isPaused(call: OpenCall): boolean {
     return this.isAsked(call) && call.questions === 1 && this.#options.habits.asksOnce(call.about);
   }
@@ -413,8 +413,8 @@ class QuestionTurns {
         const text = `is busy with a call that may ask its caller something, and it did not end within ${maxWaitMs} ms`;
         end(() => reject(busy(server, text)));
       });
-      // Most servers never ask; callers of one of those must not wait for each other for long. The first question of a
-      // server may have come while this process was stopped, so only time counts in which it was awake to read it.
+      // Most servers never ask, and their callers must not wait for each other for long. The first question of a server may
+      // have come while this process was stopped, so only the time counts in which this process was awake.
       const stopTrial = awakeTimer(clock, trialMs, () => {
         if (!habits.hasAsked && this.#holds.size === 0) begin();
       });
@@ -443,7 +443,7 @@ class QuestionTurns {
     this.#hurry();
   }
 
-  /** Gives the callers that have a question to answer the time they have now. */
+  /** Sets the time of every caller that has a question to answer. */
   #hurry(): void {
     const { clock } = this.#options;
     for (const question of this.#questions) {
@@ -458,13 +458,13 @@ class QuestionTurns {
     }
   }
 
-  /** How long the caller of a call may take to answer: as long as it likes while nobody waits for the end of its call. */
+  /** How long the caller of a call may take to answer; without limit while no other call waits for the end of its call. */
   #withinMs(call: OpenCall): number {
     const { habits, clock, limits } = this.#options;
     const { answerWithinMs } = limits?.() ?? usualLimits;
     const { owner, holder } = call;
     const waiting = this.#waitingFor(call);
-    // The calls of one session may wait for its user. Callers without a session may be several programs with one name.
+    // Calls of the same session may wait for its user. Callers without a session may be several programs with one name.
     const isOwnSession = (other: OpenCall): boolean => typeof owner === "object" && other.owner === owner;
     const others = waiting.some((other) => other.holder !== holder);
     const waits = others || waiting.some((other) => !isOwnSession(other));
@@ -474,12 +474,14 @@ class QuestionTurns {
     return Math.min(answerWithinMs, Math.max(leastMs, repeatedMs / 2 ** (count - 1)));
   }
 
-  /** The calls that wait for the end of a call: those without a turn, and those that may have asked a question that is held. */
+  /** The calls that wait for the end of a call: calls without a turn, and calls that may have asked a held question. */
   #waitingFor(call: OpenCall): readonly OpenCall[] {
-    const held = [...this.#holds].map((candidates) => [...candidates]).filter((each) => each.includes(call));
-    const asking = held.flat().filter((each) => each !== call && this.#options.habits.mayAsk(each.about));
+    const held = [...this.#holds]
+      .map((candidates) => [...candidates])
+      .filter((calls) => calls.includes(call));
+    const asking = held.flat().filter((other) => other !== call && this.#options.habits.mayAsk(other.about));
     if (held.length === 0 && this.#isPaused(call)) return asking;
-    const turns = [...this.#queue.values()].flatMap((each) => Array.from(each, (turn) => turn.call));
+    const turns = [...this.#queue.values()].flatMap((waiting) => Array.from(waiting, (turn) => turn.call));
     return [...turns, ...asking];
   }
 
@@ -496,7 +498,7 @@ class QuestionTurns {
   }
 }
 
-/** What a server hears whose question nobody answers. */
+/** The answer to a server whose question nobody answers. */
 function answerClosed(ask: Question): RawJson {
   const closed = closedForm(ask);
   if (closed === undefined) throw unanswered(ask);
@@ -525,39 +527,39 @@ export interface OpenCall {
   readonly owner: unknown;
   /** Whose share of the turns it takes: the name of the caller, else its session. */
   readonly holder?: unknown;
-  /** Asks its caller; undefined for a caller that can be asked nothing. */
+  /** Asks its caller; undefined for a caller that cannot be asked. */
   readonly ask: AskCaller | undefined;
   /** How many questions it asked so far. */
   questions?: number;
-  /** A question was refused that it may have asked. */
+  /** Whether a question was refused that it may have asked. */
   isSuspected?: boolean;
   /** Cancels it on the server, and fails it with this error. */
   readonly giveUp?: (error: Error) => void;
-  /** The capabilities that its caller lacks for what was asked. */
+  /** The capabilities that its caller lacks for the question. */
   lacks?: ClientCapabilities | undefined;
 }
 
 /**
- * Calls that are not known to ask, of callers that can be asked nothing. They are only counted: a question of
- * any of them is answered in the same way. A question begins a new group, so that it waits for those before it only.
+ * Calls that are not known to ask, of callers that cannot be asked. They are only counted, because a question of any of them
+ * gets the same answer. Each question begins a new group, so that it waits only for calls that began before it.
  */
 interface QuietGroup extends OpenCall {
   count: number;
   readonly leave: (isGivenUp: boolean) => void;
 }
 
-/** A call that is over, for which its server may ask something until then. */
+/** A call that is over, for which its server may still ask something until `until`. */
 interface Ghost {
   readonly about: string;
   readonly owner: unknown;
   readonly until: number;
-  /** Its result came, so it can only have asked right after that. */
+  /** Whether its result came: then it can only have asked right after that. */
   readonly isAnswered: boolean;
 }
 
-/** How long a call that was given up may still be the one that asks, and any call of a server that was seen to ask after the end of one. */
+/** How long a call may still ask after it was given up, or after its end if the server was seen to ask after an end. */
 const ghostMs = 60_000;
-/** How long after its end a call that may ask can be the one that asks: what was sent right after the result is still on the way. */
+/** How long a call that may ask can still ask after its end: messages sent right after the result are still on their way. */
 const settleMs = 20;
 const maxGhosts = 1000;
 
@@ -566,8 +568,9 @@ class OpenCalls {
   readonly #clock: Clock;
   readonly #onGroupOver: (group: OpenCall, isGivenUp: boolean) => void;
   readonly #calls = new Set<OpenCall>();
-  /** The group of calls that are begun now, and earlier ones that have not ended. */
+  /** The group that calls join now. */
   #group: QuietGroup = this.#createGroup();
+  /** Earlier groups that have not ended. */
   readonly #groups = new Set<QuietGroup>();
   #ghosts: readonly Ghost[] = [];
   #endedAt = Number.NEGATIVE_INFINITY;
@@ -581,14 +584,14 @@ class OpenCalls {
     this.#calls.add(call);
   }
 
-  /** Counts a call to the quiet group. Gives the function to be called when the call is over. */
+  /** Adds a call to the quiet group. Returns the function to call when the call is over. */
   addQuiet(): (isGivenUp: boolean) => void {
     this.#group.count++;
     return this.#group.leave;
   }
 
-  /** A call is over. */
-  delete(call: OpenCall, end: "answered" | "not_sent" | "given_up", habits: QuestionHabits): void {
+  /** Takes the end of a call. */
+  delete(call: OpenCall, end: CallEnd, habits: QuestionHabits): void {
     this.#calls.delete(call);
     if (end === "not_sent") return;
     const isAnswered = end === "answered";
@@ -618,9 +621,9 @@ class OpenCalls {
   }
 
   /**
-   * Whether a question that comes now may belong to a call that is over. That is so if a call of another caller is underway, or
-   * if the call that is over may ask and all calls underway are of quiet tools. A tool whose result came right before the question
-   * is no longer expected to ask only once.
+   * Whether a question that comes now may belong to a call that is over: if a call of another caller is underway, or if the
+   * call that is over may ask and all calls underway are of quiet tools. Notes that a tool whose result came right before the
+   * question may ask more than once.
    */
   isDoubtful(habits: QuestionHabits): boolean {
     const now = this.#clock.now();
@@ -655,7 +658,7 @@ class OpenCalls {
       ask: undefined,
       count: 0,
       leave: (isGivenUp) => {
-        // No caller is its owner: the caller that gave it up can be asked nothing.
+        // No caller is its owner: the caller that gave it up cannot be asked.
         if (isGivenUp) this.#addGhost({ about: group.about, owner: group }, ghostMs, false);
         hasGivenUp ||= isGivenUp;
         if (--group.count === 0 && this.#groups.delete(group)) this.#onGroupOver(group, hasGivenUp);
@@ -673,10 +676,10 @@ function hasAskedAll({ about, questions }: OpenCall, habits: QuestionHabits): bo
 /** Most requests of each sort that are remembered; a server that keeps inventing names gains nothing. */
 const maxRemembered = 10_000;
 
-/** How long after its last question that stayed unanswered a caller is taken for one that answers. */
+/** How long after its last unanswered question a caller counts as one that answers again. */
 const forgivenMs = 10 * 60_000;
 
-/** What a server does with questions, and who left them unanswered. Shared by all connections to the server. */
+/** How a server asks questions, and which callers left them unanswered. Shared by all connections to the server. */
 export class QuestionHabits {
   readonly #asking = new Set<string>();
   /** The protocol lets a server ask during `tools/call`, `prompts/get` and `resources/read`. Quiet calls together have no name. */
@@ -685,10 +688,10 @@ export class QuestionHabits {
   readonly #askingOnce = new Set<string>();
   /** Requests of which a call asked more than one question. */
   readonly #askingMore = new Set<string>();
-  /** A call of the server asked something while another question of it was open. */
+  /** Whether a call asked something while another question of the same call was open. */
   #hasAskedTogether = false;
   #hasAskedAfterEnd = false;
-  /** By holder of calls, those first that were noted longest ago. */
+  /** By holder of calls, the one noted longest ago first. */
   readonly #unanswered = new Map<unknown, { readonly count: number; readonly until: number }>();
 
   readonly #onFirstAsked: () => void;
@@ -713,30 +716,30 @@ export class QuestionHabits {
     if (this.#asking.size < maxRemembered) this.#asking.add(about);
   }
 
-  /** Whether a call of this kind that asked its question will most likely ask no other. */
+  /** Whether a call of this kind that asked its question is not expected to ask another. */
   asksOnce(about: string): boolean {
     return this.#askingOnce.has(about) && !this.#hasAskedTogether;
   }
 
-  /** Whether the server ever asked something when no call was underway that can have asked it. */
+  /** Whether the server ever asked something while no call that can have asked it was underway. */
   get hasAskedAfterEnd(): boolean {
     return this.#hasAskedAfterEnd;
   }
 
-  /** A call asked for the nth time. `isTogether`: while another question of it was open. */
+  /** Notes the nth question of a call. `isTogether`: another question of the call was open. */
   noteQuestion(about: string, count: number, isTogether: boolean): void {
     this.noteAsked(about);
     this.#hasAskedTogether ||= isTogether;
     if (count > 1) this.noteAskedMore(about);
   }
 
-  /** A call of this kind asked, or may have asked, more than one question. */
+  /** Notes that a call of this kind asked, or may have asked, more than one question. */
   noteAskedMore(about: string): void {
     this.#askingOnce.delete(about);
     if (this.#askingMore.size < maxRemembered) this.#askingMore.add(about);
   }
 
-  /** A call ended after so many questions. */
+  /** Notes the end of a call, and how many questions it asked. */
   noteEnd(about: string, questions: number): void {
     if (questions === 0) this.noteQuiet(about);
     if (questions === 1 && !this.#askingMore.has(about) && this.#askingOnce.size < maxRemembered)
@@ -747,12 +750,12 @@ export class QuestionHabits {
     this.#hasAskedAfterEnd = true;
   }
 
-  /** A request of this kind ended and had asked nothing. One that asked once is never taken for quiet again. */
+  /** Notes that a request of this kind asked nothing. A kind that ever asked is never taken for quiet again. */
   noteQuiet(about: string): void {
     if (!this.#asking.has(about) && this.#quiet.size < maxRemembered) this.#quiet.add(about);
   }
 
-  /** How many questions a caller left unanswered lately, while others waited for it. */
+  /** How many questions a caller left unanswered lately while others waited for it. */
   unansweredBy(holder: unknown, now: number): number {
     const { count, until } = this.#unanswered.get(holder) ?? { count: 0, until: 0 };
     return now < until ? count : 0;
@@ -762,9 +765,9 @@ export class QuestionHabits {
     const count = this.unansweredBy(holder, now) + 1;
     this.#unanswered.delete(holder); // So that it counts as new.
     this.#unanswered.set(holder, { count, until: now + forgivenMs });
-    for (const [each, { until }] of this.#unanswered) {
+    for (const [oldest, { until }] of this.#unanswered) {
       if (now < until && this.#unanswered.size <= maxRemembered) break;
-      this.#unanswered.delete(each);
+      this.#unanswered.delete(oldest);
     }
   }
 }

@@ -37,7 +37,7 @@ export interface ReadOptions {
   readonly signal?: AbortSignal;
 }
 
-/** How programs read resources, get prompts and complete; what the server asks is answered by the handlers. */
+/** How programs read resources, get prompts and complete. The handlers answer what the server asks. */
 export interface Reads {
   readResource(uri: string, options?: ReadOptions): Promise<ResourceResult>;
   getPrompt(
@@ -95,7 +95,7 @@ export function createReads({ provider, handlers, capabilities, maxRounds, clock
   };
 }
 
-/** The page of a tool, as a host shows it. The rest is what its server asks of the host, unchecked. */
+/** The page of a tool, as a host shows it. The other members are the server's unchecked requests to the host. */
 interface ReadView {
   readonly uri: string;
   readonly html: string;
@@ -108,13 +108,13 @@ interface ReadView {
 /** Views of tools, for programs that show them. Give `connect` the option `views`. */
 export interface Apps {
   /**
-   * Reads the view of a tool. Rejects with a `TypeError` for a tool without one, and with an `RpcError` for what is not a page. Show it in a
-   * frame of its own that may do no more than `csp` and `permissions` say and you allow.
+   * Reads the view of a tool. Rejects with a `TypeError` for a tool without one, and with an `RpcError` if the content is not a page. Show it
+   * in a frame of its own, which may do no more than `csp` and `permissions` say and you allow.
    */
   readView(tool: Tool, options?: ReadOptions): Promise<ReadView>;
   /**
-   * Calls a tool for a view. `tool` is the tool whose view it is, `name` what the view calls it: views know the tools of their own server, by
-   * its own names, and may use no others. Rejects with a `NotFoundError` for a tool that is not for views.
+   * Calls a tool for a view. `tool` is the tool whose view it is, `name` the name that the view uses: views know only the tools of their own
+   * server, under its own names. Rejects with a `NotFoundError` for a tool that is not for views.
    */
   callFromApp(tool: Tool, name: string, args?: object, options?: CallOptions): Promise<ToolResult>;
 }
@@ -136,17 +136,18 @@ export function createApps({ listTools, listResources, readResource, call }: App
       if (page === undefined)
         throw new RpcError("rpc.other", `The server sent no content of the type ${viewType} for ${uri}`);
       const html = "text" in page ? page.text : Buffer.from(page.blob, "base64").toString("utf8");
-      // The page itself counts; a server may leave it to the list.
-      const asked =
-        settingsOf(page._meta) ?? settingsOf((await listResources()).find((each) => each.uri === uri)?._meta);
-      return { uri, html, ...asked };
+      // The settings of the page win; a server may state them in the list only.
+      const settings =
+        settingsOf(page._meta) ??
+        settingsOf((await listResources()).find((resource) => resource.uri === uri)?._meta);
+      return { uri, html, ...settings };
     },
     callFromApp: async (tool, name, args = {}, options = {}) => {
       const server = originOf(tool)?.server;
-      const listed = (await listTools()).find((each) => {
-        const origin = originOf(each);
-        if (server === undefined) return each.name === name;
-        return origin?.server === server && (origin.name === name || each.name === name);
+      const listed = (await listTools()).find((candidate) => {
+        const origin = originOf(candidate);
+        if (server === undefined) return candidate.name === name;
+        return origin?.server === server && (origin.name === name || candidate.name === name);
       });
       if (listed === undefined || !isVisibleTo(listed, "app")) throw new NotFoundError("tool", name);
       return call(listed.name, args, options);

@@ -23,18 +23,18 @@ import { createOperation, type Operation, type Outcome, toParams } from "@juncto
 import { type Fetched, KeptList, type PlainRequest, walkPages } from "./lists.ts";
 import type { ReadOptions, Reads } from "./reads.ts";
 
-/** The skills of a server. A server that has none lists none. */
+/** The skills of a server. The list of a server without skills is empty. */
 export interface ClientSkills {
   listSkills(options?: ReadOptions): Promise<readonly Skill[]>;
   /** The entry of the skill whose `SKILL.md` has this URI. */
   getSkill(uri: string, options?: ReadOptions): Promise<Skill>;
   /** The direct children of a folder. */
   readDirectory(uri: string, options?: ReadOptions): Promise<readonly Resource[]>;
-  /** Every skill that the server lists and that can be used. No file is read. */
+  /** Every usable skill that the server lists. Reads no file. */
   list(options?: ReadOptions): AsyncIterable<Skill>;
   /**
-   * Reads the `SKILL.md` of a skill, and no other file. Give the entry that was listed, or its URI. Rejects with a `SkillError` where
-   * size, digest or front matter are not those of the entry.
+   * Reads the `SKILL.md` of a skill, and no other file. Pass the listed entry, or its URI. Rejects with a `SkillError` if size,
+   * digest or front matter differ from the entry.
    *
    * @example
    * for await (const { uri } of client.skills.list()) console.log(uri);
@@ -44,7 +44,7 @@ export interface ClientSkills {
   load(skill: string | Skill, options?: ReadOptions): Promise<LoadedSkill>;
 }
 
-/** A skill whose `SKILL.md` was read and found to be as its entry says. */
+/** A skill whose `SKILL.md` was read and matches its entry. */
 export interface LoadedSkill {
   readonly uri: string;
   readonly frontmatter: FrontMatter;
@@ -56,7 +56,7 @@ export interface LoadedSkill {
   readonly isVerified: boolean;
   /**
    * Reads one of its files, by the path from its folder or by its URI: text if the server sent text, else bytes. Rejects with a
-   * `SkillError`, before anything is sent, for a file that the skill does not list; and for one that is not as it is listed.
+   * `SkillError` for a file that the skill does not list, before anything is sent, and for one that differs from its entry.
    */
   read(file: string, options?: ReadOptions): Promise<string | Uint8Array>;
 }
@@ -73,7 +73,7 @@ interface SkillsOptions {
 
 const limits = { maxPages: 1000, maxItems: 10_000, maxBytes: 8 * 1024 * 1024 };
 
-/** A list of more bytes than this is dear to read: it is fetched again after some time only, whatever its server says. */
+/** A list of more bytes than this is expensive to read: it is fetched again only after `longMs`, whatever its server says. */
 const longBytes = 256 * 1024;
 const longMs = 10_000;
 
@@ -100,7 +100,7 @@ export class ServerSkills {
     list: (given = {}) => this.#list(given),
   };
 
-  /** Serves `skills/get` and `resources/directory/read` by requests of its caller. A folder is given as a whole. */
+  /** Serves `skills/get` and `resources/directory/read` by requests that `ask` sends. Returns all pages of a folder at once. */
   async call(operation: Operation, ask: PlainRequest): Promise<Outcome> {
     if (operation.method === "skills/get") {
       const result = await this.#get(operation, ask);
@@ -155,12 +155,12 @@ export class ServerSkills {
     return ask(operation.method, toParams(operation));
   }
 
-  /** A gateway may know a skill by another URI than the one that was asked for; the entry says by which. */
+  /** Gets the entry of a skill. A gateway may know it by another URI than `uri`; the entry has that one. */
   async #getSkill(uri: string, given?: ReadOptions): Promise<Skill> {
     return toSkill(await this.#get(createOperation("skills/get", uri), this.#requestWith(given)));
   }
 
-  /** All children of a folder, and the answer that they came in if it can be passed on as it is. */
+  /** All children of a folder, and the answer that they came in if it can be passed on unchanged. */
   async #readFolder(
     operation: Operation,
     send: PlainRequest,
@@ -183,7 +183,7 @@ export class ServerSkills {
     return { children, answer: isWhole ? answers[0] : undefined };
   }
 
-  /** Reads a file of a skill and checks it by its entry, if the skill lists its files. */
+  /** Reads a file of a skill. Checks it against its entry, if the skill lists its files. */
   async #readFile(skill: Skill, uri: string, given: ReadOptions): Promise<string | Uint8Array> {
     const { resources } = skill;
     const entry = resources === "dynamic" ? undefined : resources.find((file) => file.uri === uri);
@@ -194,7 +194,7 @@ export class ServerSkills {
         `${uri} was not read: the skill ${skill.uri} does not list it`,
       );
     const { contents } = await this.#options.readResource(uri, given);
-    const content = contents.length === 1 ? contents[0] : contents.find((each) => each.uri === uri);
+    const content = contents.length === 1 ? contents[0] : contents.find((candidate) => candidate.uri === uri);
     const bytes = toBytes(content);
     if (bytes === undefined) throw unverified(uri, "the server sent no content");
     if (bytes.length > maxSkillBytes) throw unverified(uri, `it has more than ${maxSkillBytes} bytes`);
@@ -208,9 +208,9 @@ export class ServerSkills {
       : bytes;
   }
 
-  async #load(given: string | Skill, readOptions: ReadOptions): Promise<LoadedSkill> {
-    const known = typeof given === "string" ? this.kept.last?.get(given) : parseSkill(given);
-    const skill = known ?? (await this.#getSkill(given as string));
+  async #load(skillOrUri: string | Skill, readOptions: ReadOptions): Promise<LoadedSkill> {
+    const known = typeof skillOrUri === "string" ? this.kept.last?.get(skillOrUri) : parseSkill(skillOrUri);
+    const skill = known ?? (await this.#getSkill(skillOrUri as string));
     const { uri, frontmatter } = skill;
     const content = await this.#readFile(skill, uri, readOptions);
     const text = typeof content === "string" ? content : Buffer.from(content).toString("utf8");
@@ -239,10 +239,10 @@ function toSkill(answer: RawJson): Skill {
   return parseSkill(answer.at("skill")?.value);
 }
 
-/** Most entries of one list that are told to be left out. */
-const maxToldFaults = 100;
+/** Most entries of one list whose omission is reported. */
+const maxReportedFaults = 100;
 
-/** The entries that can be used, the first of each URI. Others have their turn while a long list is read. */
+/** The usable entries, the first of each URI. Other work has its turn while a long list is read. */
 async function parseSkills(
   items: readonly RawJson[],
   onWarning: (text: string) => void,
@@ -258,13 +258,13 @@ async function parseSkills(
       if (!skills.has(skill.uri)) skills.set(skill.uri, skill);
     } catch (error) {
       if (!(error instanceof SkillError)) throw error;
-      if (faults++ < maxToldFaults) onWarning(`Left out of skills/list: ${error.message}`);
+      if (faults++ < maxReportedFaults) onWarning(`Left out of skills/list: ${error.message}`);
     }
   }
   return [...skills.values()];
 }
 
-/** A path from the folder of a skill as a URI. One that leads out of the folder is refused here. */
+/** The URI of a path in the folder of a skill. Throws for a path that leads out of the folder. */
 function toFileUri(file: string, folder: string): string {
   if (file.startsWith(`${folder}/`)) return file;
   const steps = file.replace(/^\.\//, "").split("/");

@@ -27,11 +27,11 @@ import { type Operations, toToolResult } from "./operations.ts";
 
 /** How long a task is waited for. */
 export interface TaskWait {
-  /** Aborting ends the wait and not the task; {@link ClientTask.cancel} ends the task. */
+  /** Aborting ends the wait, not the task; {@link ClientTask.cancel} ends the task. */
   readonly signal?: AbortSignal;
-  /** How long the server may take for one answer; as for other requests when left out. */
+  /** How long the server may take for one answer; by default as for other requests. */
   readonly timeoutMs?: number;
-  /** How long the whole wait may take; without end when left out. */
+  /** How long the whole wait may take; without limit when left out. */
   readonly maxTotalMs?: number;
   /** Called for each state that differs from the one before. */
   readonly onStatus?: (task: TaskReport) => void;
@@ -48,19 +48,19 @@ export type TaskReport = Task &
     | { readonly status: "failed"; readonly error: RpcError }
   );
 
-/** What a call that was started gives: its result, or the task that it became. */
+/** What a started call resolves with: its result, or the task that it became. */
 export type StartedCall =
   | { readonly kind: "complete"; readonly result: ToolResult }
   | { readonly kind: "task"; readonly task: ClientTask };
 
-/** A task of a server. It is found by its `ref` from any client that the server takes for the same caller. */
+/** A task of a server. Any client that the server takes for the same caller can find it by its `ref`. */
 export interface ClientTask {
   /** Keep it to come back later, also after a restart. */
   readonly ref: string;
   get(): Promise<TaskReport>;
   /**
-   * Waits for the result, and answers what the task asks by the handlers of the client. Rejects with the `RpcError` of a task
-   * that failed or was cancelled.
+   * Waits for the result. The handlers of the client answer what the task asks. Rejects with an `RpcError` if the task failed
+   * or was cancelled.
    */
   result(wait?: TaskWait): Promise<ToolResult>;
   cancel(): Promise<void>;
@@ -75,19 +75,19 @@ interface TasksOptions {
 
 /** The tasks of one server. */
 export interface Tasks {
-  /** Waits for the end of a task that a call became, and tells its messages. The end of the deadline cancels it. */
+  /** Waits for the end of a task that a call became, and reports its messages. The end of the deadline cancels the task. */
   follow(first: TaskOutcome, underway: Deadline, onMessage: (message: string) => void): Promise<RawJson>;
   task(ref: string): ClientTask;
 }
 
-/** How long a call that was given up waits for the server to hear of it. */
+/** How long a call that was given up waits until its task is cancelled. */
 const cancelTimeoutMs = 2000;
 
 export function createTasks({ send, deadlines, handlers, clock }: TasksOptions): Tasks {
-  /** The tool of a task is not known here, and the server does not need it. */
+  /** The operation has no tool name: it is not known here, and the server does not need it. */
   const request = (method: string, ref: string, deadline: Deadline, args?: RawJson): Promise<Outcome> =>
     send(createOperation(method, "", { ref, arguments: args }), toSpec(deadline));
-  /** What `tasks/get` answers is a task; anything else is refused where the answer is read. */
+  /** The cast is safe: where the answer is read, anything but a task is refused. */
   const get = async (ref: string, deadline: Deadline): Promise<TaskOutcome> =>
     (await request("tasks/get", ref, deadline)) as TaskOutcome;
   const cancel = async (ref: string, timeoutMs?: number): Promise<void> => {
@@ -101,14 +101,14 @@ export function createTasks({ send, deadlines, handlers, clock }: TasksOptions):
   ): Promise<TaskOutcome> =>
     followTask(first, {
       get: () => get(first.task.ref, underway),
-      // The wait is ours.
+      // The pause is ours, so the server is not idle.
       wait: (ms) => sleep(ms, clock, underway.stop.signal).finally(underway.hold()),
       isGivenUp: () => underway.stop.isAborted,
       onState,
       answered: new Set(),
       answer: async (asks) => {
-        const given = await answerAll(asks, handlers, underway.stop.signal, clock).finally(underway.hold());
-        await request("tasks/update", first.task.ref, underway, joinMembers(given));
+        const answers = await answerAll(asks, handlers, underway.stop.signal, clock).finally(underway.hold());
+        await request("tasks/update", first.task.ref, underway, joinMembers(answers));
         return true;
       },
     });
@@ -121,7 +121,7 @@ export function createTasks({ send, deadlines, handlers, clock }: TasksOptions):
         lastMessage = message;
       };
       const ended = await untilEnd(first, underway, onState).catch(async (error: unknown) => {
-        // The result is not waited for any more. The server is asked to cancel now, because the client may be closed next.
+        // Nobody waits for the result any more. Cancel before rejecting, because the client may be closed next.
         await cancel(first.task.ref, cancelTimeoutMs).catch(() => {});
         throw error;
       });
@@ -145,13 +145,13 @@ export function createTasks({ send, deadlines, handlers, clock }: TasksOptions):
   };
 }
 
-/** Tells a state only when it says something new. */
-function onChange(tell: (outcome: TaskOutcome) => void): (outcome: TaskOutcome) => void {
+/** Passes a state on only when it says something new. */
+function onChange(report: (outcome: TaskOutcome) => void): (outcome: TaskOutcome) => void {
   let last: TaskOutcome | undefined;
   return (outcome) => {
     const isNew = outcome.kind !== last?.kind || outcome.task.message !== last.task.message;
     last = outcome;
-    if (isNew) tell(outcome);
+    if (isNew) report(outcome);
   };
 }
 
@@ -179,31 +179,31 @@ function toReport({ task, ...outcome }: TaskOutcome): TaskReport {
 
 /** How a task is followed. */
 interface Following {
-  /** Looks at the task. */
+  /** Gets the state of the task. */
   get(): Promise<TaskOutcome>;
-  /** Waits before the next look; rejects when the task is not followed any more. */
+  /** Waits before the next poll; rejects when the task is no longer followed. */
   wait(ms: number): Promise<void>;
-  /** Whether it was given up, so that a look that failed is not made again. */
+  /** Whether it was given up, so that a failed poll is not repeated. */
   isGivenUp(): boolean;
   /** Called for each state. */
   onState(outcome: TaskOutcome): void;
-  /** The keys of questions that were answered: a key is answered once, whatever the server asks. */
+  /** The keys of answered questions: each is answered once, whatever the server asks. */
   readonly answered: Set<string>;
-  /** Answers questions; false to leave the task with them. They are left open where this is missing. */
+  /** Answers questions; false to stop following the task with them open. Without it all questions are left open. */
   answer?(asks: Questions): Promise<boolean>;
 }
 
-/** The first look at a task; each later one waits twice as long, up to what the server wants. */
+/** The wait before the first poll. It doubles with each poll, up to what the server wants. */
 const firstPollMs = 200;
 const maxPollMs = 60_000;
-/** How far the waits grow where the server says nothing. */
+/** The longest wait if the server names none. */
 const usualPollMs = 10_000;
-/** Looks that may fail one after the other: a server may be restarting. */
+/** Polls that may fail in a row: a server may be restarting. */
 const maxFailures = 5;
 /** Most questions of one task. */
 const maxQuestions = 1024;
 
-/** Looks at a task until it has ended, or was left with questions, and gives its last state. */
+/** Polls a task until it has ended or is left with open questions. Resolves with its last state. */
 export async function followTask(first: TaskOutcome, following: Following): Promise<TaskOutcome> {
   let outcome = first;
   for (let waitMs = firstPollMs; ; waitMs = Math.min(waitMs * 2, toPollMs(outcome.task.pollMs))) {
@@ -212,11 +212,11 @@ export async function followTask(first: TaskOutcome, following: Following): Prom
     const answered = outcome.kind === "input_required" ? await answerNew(outcome.asks, following) : undefined;
     if (answered === false) return outcome;
     if (answered === true) waitMs = firstPollMs;
-    outcome = await look(answered === true ? 0 : waitMs, following);
+    outcome = await poll(answered === true ? 0 : waitMs, following);
   }
 }
 
-/** Whether the new questions were answered; undefined when there are none, or none is answered here. */
+/** Whether the new questions were answered; undefined when there are no new ones, or questions are left open. */
 async function answerNew(asks: Questions, { answered, answer }: Following): Promise<boolean | undefined> {
   const fresh = newAsks(asks, answered);
   const keys = Object.keys(fresh);
@@ -228,13 +228,13 @@ async function answerNew(asks: Questions, { answered, answer }: Following): Prom
   return isAnswered;
 }
 
-/** The questions that were not answered yet. */
+/** The questions that are not answered yet. */
 export function newAsks(asks: Questions, answered: ReadonlySet<string>): Questions {
   return Object.fromEntries(Object.entries(asks).filter(([key]) => !answered.has(key)));
 }
 
-/** Looks again after a while. A failure that says nothing of the task is met by looking once more. */
-async function look(waitMs: number, { get, wait, isGivenUp }: Following): Promise<TaskOutcome> {
+/** Gets the state after a pause. Repeats a poll that failed for a reason outside of the task. */
+async function poll(waitMs: number, { get, wait, isGivenUp }: Following): Promise<TaskOutcome> {
   for (let failures = 1; ; failures++) {
     await wait(waitMs);
     try {
@@ -249,12 +249,12 @@ function toPollMs(wanted: number | undefined): number {
   return Math.min(Math.max(wanted ?? usualPollMs, firstPollMs), maxPollMs);
 }
 
-/** Tells which task a message of a server is about (2025-11-25, tasks). */
+/** Names the task that a message of a server is about (2025-11-25, tasks). */
 const relatedTask = "io.modelcontextprotocol/related-task";
 
-/** The looks at a task, in growing intervals: a server tells where the work is when it is asked. */
-const firstLookMs = 500;
-const maxLookMs = 10_000;
+/** The growing intervals of polling a legacy task, whose server reports progress only when asked. */
+const firstWatchMs = 500;
+const maxWatchMs = 10_000;
 /** How long a request to cancel a task may take. */
 const cancelMs = 2000;
 
@@ -267,7 +267,7 @@ export function hasLegacyTasks({ mode, capabilities }: Agreement): boolean {
   return typeof tasks?.requests?.tools?.call === "object";
 }
 
-/** Calls of tools as tasks of 2025-11-25, which are another protocol than those of SEP-2663. */
+/** Calls of tools as tasks of 2025-11-25, a different protocol from the tasks of SEP-2663. */
 export class LegacyTasks {
   readonly #send: Send;
   readonly #deadlines: Deadlines;
@@ -283,7 +283,7 @@ export class LegacyTasks {
     this.#clock = clock;
   }
 
-  /** Calls a tool as a task, asks its caller what it asks, and resolves with its result. Giving it up cancels the task. */
+  /** Calls a tool as a task, passes its questions to its caller, and resolves with its result. Aborting cancels the task. */
   call(operation: Operation, context: CallContext): Promise<Extract<Outcome, { readonly kind: "complete" }>> {
     const stop = context.cancellation ?? fromSignal(context.signal);
     return this.#deadlines.run({ stop }, async (underway) => {
@@ -350,14 +350,14 @@ export class LegacyTasks {
     }
   }
 
-  /** Tells the messages of a task until it has ended. */
+  /** Reports the messages of a task until it has ended. */
   async #watch(taskId: string, context: CallContext, underway: Deadline, over: AbortSignal): Promise<void> {
     let lastMessage: unknown;
-    for (let waitMs = firstLookMs; ; waitMs = Math.min(2 * waitMs, maxLookMs)) {
+    for (let waitMs = firstWatchMs; ; waitMs = Math.min(2 * waitMs, maxWatchMs)) {
       await sleep(waitMs, this.#clock, over);
       const params = RawJson.fromValue({ taskId });
       const task = await this.#send("tasks/get", params, { stop: underway.stop });
-      // The result is waited for by a request that stays silent, so this is the sign of life.
+      // The request for the result stays silent, so this counts as the sign of life.
       underway.touch();
       const message = task.at("statusMessage")?.value;
       if (typeof message === "string" && message !== lastMessage)
@@ -375,13 +375,13 @@ export class LegacyTasks {
   }
 }
 
-/** How the caller of a task is asked. The wait is the caller's, so the server is not idle. */
+/** Asks the caller of a task. Its time to answer is not counted against the server. */
 function toAsker({ ask }: CallContext, underway: Deadline): AskCaller {
   if (ask === undefined) return (question) => Promise.reject(notOffered(question, {}));
   return (question, signal) => ask(question, signal).finally(underway.hold());
 }
 
-/** A result says which task it is of, on one hop. */
+/** The result without the id of its task, which is for one hop only. */
 function withoutTask(result: RawJson): RawJson {
   const meta = result.kind === "object" ? result.at("_meta") : undefined;
   if (meta?.kind !== "object" || !meta.has(relatedTask)) return result;

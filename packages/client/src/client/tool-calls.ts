@@ -31,22 +31,22 @@ import type { StartedCall, Tasks } from "./tasks.ts";
 export interface CallOptions {
   /** Aborting stops the call, here and on the server. */
   readonly signal?: AbortSignal;
-  /** How long nothing may come; progress restarts it. */
+  /** How long the call may go without a message; progress restarts it. */
   readonly timeoutMs?: number;
-  /** How long the whole may take, progress or not. */
+  /** How long the whole call may take, with or without progress. */
   readonly maxTotalMs?: number;
   /** Takes progress and logs as they come. */
   readonly onEvent?: (event: CallEvent) => void;
   /** Asks for the server's log of this call, from this level up. */
   readonly logLevel?: LogLevel;
-  /** Whether arguments are checked before and structured output after; true. */
+  /** Whether to check arguments before the call, and structured output after it; true. */
   readonly validate?: boolean;
   /** Whether a result with `isError` is thrown as a `ToolError`; false. */
   readonly throwOnToolError?: boolean;
-  /** More members of the call's `_meta`, such as trace context: `{ traceparent: "00-…" }`. What the client puts there itself wins. */
+  /** More members of the call's `_meta`, such as trace context: `{ traceparent: "00-…" }`. The client's own members win. */
   readonly meta?: { readonly [key: string]: unknown };
   /**
-   * Makes the call safe to repeat: a server that knows such keys runs the calls that have the same one once, and gives its end to all.
+   * Makes the call safe to repeat: a server that knows idempotency keys runs calls with the same key once, and gives all of them its result.
    * Up to 255 visible ASCII characters, such as a UUID.
    */
   readonly idempotencyKey?: string;
@@ -96,7 +96,7 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     return { stop, onSent, onEvent: observe };
   };
 
-  /** Makes a call. `isFollowed` says whether the result of a task that it becomes is waited for. */
+  /** Makes a call. `isFollowed`: if the call becomes a task, wait for its result. */
   const make = (name: string, args: object, given: CallOptions, isFollowed: boolean): Promise<Outcome> => {
     const shouldCheck = given.validate ?? options.validate;
     const raw = RawJson.fromValue(args);
@@ -124,7 +124,7 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
       });
     return recorded === undefined ? work(newTally()) : recorded(subject, work);
   };
-  /** The result of a call; of one that became a task, when that has ended. */
+  /** The result of a call. If the call became a task, waits for its end. */
   const finish = async (ended: Outcome, underway: Deadline, { onEvent }: CallOptions): Promise<RawJson> => {
     if (ended.task !== undefined)
       return tasks.follow(ended as TaskOutcome, underway, (message) =>
@@ -157,8 +157,8 @@ function withKey({ meta, idempotencyKey }: CallOptions): CallOptions["meta"] {
   return idempotencyKey === undefined ? meta : { ...meta, [metaKeys.idempotencyKey]: idempotencyKey };
 }
 
-/** Members of `_meta` that this client writes itself: what it is, what it can do, and the tokens it knows progress by. */
-const ours: ReadonlySet<string> = new Set([
+/** Members of `_meta` that this client writes itself: what it is, what it can do, and its progress tokens. */
+const ownMembers: ReadonlySet<string> = new Set([
   metaKeys.protocolVersion,
   metaKeys.clientInfo,
   metaKeys.clientCapabilities,
@@ -166,8 +166,8 @@ const ours: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What the user of a client wants in `_meta`, as members without braces; undefined for nothing. Members that the client
- * writes itself are left out, among them the log level where `logLevel` says one.
+ * The `_meta` that the user of a client wants, as members without braces; undefined if there are none. Leaves out the members
+ * that the client writes itself, and the log level if `logLevel` is given.
  *
  * @throws TypeError for a value that is not an object
  */
@@ -175,9 +175,9 @@ function toMetaMembers(meta: unknown, logLevel?: LogLevel): string | undefined {
   if (meta === undefined) return undefined;
   if (typeof meta !== "object" || meta === null || Array.isArray(meta))
     throw new TypeError(`_meta must be an object, not ${JSON.stringify(meta)}: write { "traceparent": "…" }`);
-  const isTheirs = ([key]: readonly [string, unknown]): boolean =>
-    !ours.has(key) && (logLevel === undefined || key !== metaKeys.logLevel);
-  const members = JSON.stringify(Object.fromEntries(Object.entries(meta).filter(isTheirs))).slice(1, -1);
+  const isFromUser = ([key]: readonly [string, unknown]): boolean =>
+    !ownMembers.has(key) && (logLevel === undefined || key !== metaKeys.logLevel);
+  const members = JSON.stringify(Object.fromEntries(Object.entries(meta).filter(isFromUser))).slice(1, -1);
   return members === "" ? undefined : members;
 }
 
@@ -193,7 +193,7 @@ export function splitMeta(given: object | undefined): {
   return { params: RawJson.fromValue(rest), meta: toMetaMembers(_meta) };
 }
 
-/** Checks what goes to tools and comes back, by the schemas they list. */
+/** Checks arguments and results of tools against the schemas that they list. */
 interface ToolCheck {
   /** Throws a `ValidationError` for arguments that do not fit. */
   checkArguments(tool: Tool, args: unknown): Promise<void>;
@@ -202,8 +202,8 @@ interface ToolCheck {
 }
 
 /**
- * Schemas are compiled when first needed and kept as long as their tool is. One that cannot be used is reported once
- * and ignored: half the ecosystem would be unusable otherwise.
+ * Compiles schemas when they are first needed, and keeps them as long as their tool. A schema that cannot be used is reported
+ * once and ignored, because many servers have one.
  */
 export function createToolCheck(onWarning: (text: string) => void): ToolCheck {
   const schemas = new WeakMap<object, Schema | "unusable">();
@@ -236,11 +236,11 @@ export function createToolCheck(onWarning: (text: string) => void): ToolCheck {
     try {
       const checked = await schema.check(value);
       if (checked.ok) return;
-      const said = describeIssues(
+      const text = describeIssues(
         checked.issues,
         subject === "arguments" ? "Invalid arguments" : "Invalid output",
       );
-      throw new ValidationError(tool.name, subject, checked.issues, said);
+      throw new ValidationError(tool.name, subject, checked.issues, text);
     } catch (error) {
       if (!(error instanceof SchemaError)) throw error;
       schemas.set(json, "unusable");
@@ -268,13 +268,13 @@ interface CallSubject {
   readonly trace?: () => string | undefined;
 }
 
-/** What the work on a call notes for its record. */
+/** What is counted during a call, for its record. */
 interface Tally {
   bytesSent: number;
   bytesReceived: number;
 }
 
-/** Runs a call and writes it down, whichever way it ends. */
+/** Runs a call and records it, however it ends. */
 export type Recorded = (subject: CallSubject, work: (tally: Tally) => Promise<Outcome>) => Promise<Outcome>;
 
 interface RecordedOptions {
@@ -319,13 +319,13 @@ export function createRecorded({ audit, target, clock, agreement }: RecordedOpti
   };
 }
 
-/** What a streamed call gives: events, and at the end the result. */
+/** What a streamed call yields: events, and at the end the result. */
 export type CallPart = CallEvent | { readonly kind: "result"; readonly result: ToolResult };
 
 /** Most events that wait for a slow reader; more are dropped. */
 const maxWaiting = 1000;
 
-/** Runs a call and yields its events in order, the result last. Rejects as the call does; leaving the loop early gives the call up. */
+/** Runs a call and yields its events in order, the result last. Rejects as the call does; leaving the loop early cancels the call. */
 export async function* streamCall(
   call: (options: CallOptions) => Promise<ToolResult>,
   options: CallOptions = {},
@@ -355,7 +355,7 @@ export async function* streamCall(
 }
 
 /**
- * The text of a result: its text blocks and the texts of embedded resources, a line each. What is not text, such as an image, is left out.
+ * The text of a result: its text blocks and the texts of embedded resources, a line each. Leaves out everything else, such as images.
  *
  * @example
  * console.log(textOf(await client.callTool("search", { query: "junctor" })));

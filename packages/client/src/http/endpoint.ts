@@ -14,7 +14,7 @@ import {
   WholeReply,
 } from "./exchange.ts";
 
-/** Headers to send with every request; a function is asked each time, so that tokens can be renewed. */
+/** Headers to send with every request; a function is called each time, so that tokens can be renewed. */
 export type HeaderSource =
   | { readonly [name: string]: string }
   | (() => Promise<{ readonly [name: string]: string }>);
@@ -30,18 +30,18 @@ export interface HttpLinkOptions {
   readonly onWarning?: ((text: string) => void) | undefined;
 }
 
-/** Header names and values in turns. */
+/** Header names and values, alternating. */
 export type HeaderPairs = readonly string[];
 
 /** One request to the endpoint, without the headers that all requests have. */
 interface EndpointRequest extends Pick<OutgoingRequest, "method" | "stop" | "onSent"> {
   readonly body?: RawJson;
   readonly headers?: HeaderPairs;
-  /** It does not queue behind calls, which may be waiting for it. */
+  /** Whether it uses connections of its own, because calls may be waiting for it. */
   readonly isExpress?: boolean;
 }
 
-/** As many calls as one server may have underway. A call that waits for an answer holds its connection. */
+/** Most calls underway at one server. A call that waits for an answer holds its connection. */
 const maxConnections = 4096;
 
 /** Where the requests of a client go, with which headers, in which session. */
@@ -49,16 +49,16 @@ export class HttpEndpoint implements AsyncDisposable {
   readonly url: URL;
   readonly target: string;
   readonly clock: Clock;
-  /** The server no longer knows the session: there is nothing to take leave of. */
+  /** Whether the server no longer knows the session, so that there is nothing to delete. */
   isSessionOver = false;
   readonly #source: HeaderSource;
   readonly #authorizer: Authorizer | undefined;
   readonly #to: OutgoingRequest["to"];
   readonly #usualPool: Pool;
-  /** For what must get through while any number of calls wait for it: answers and cancellations. */
+  /** For answers and cancellations, which must get through while any number of calls wait for them. */
   readonly #expressPool: Pool;
   readonly #underway = new Numbered<Exchange>();
-  readonly #terms: Parameters<typeof exchange>[3];
+  readonly #shared: Parameters<typeof exchange>[3];
   #mode: LinkMode = { kind: "legacy", revision: undefined };
   #session: string | undefined;
   #closed: ClosedError | undefined;
@@ -75,7 +75,7 @@ export class HttpEndpoint implements AsyncDisposable {
     this.#to = toTarget(url);
     this.#usualPool = new Pool(url.origin, { connections: maxConnections, pipelining: 1 });
     this.#expressPool = new Pool(url.origin, { connections: 16, pipelining: 1 });
-    this.#terms = { clock, underway: this.#underway };
+    this.#shared = { clock, underway: this.#underway };
     this.#usual = this.#toUsualHeaders();
   }
 
@@ -98,7 +98,7 @@ export class HttpEndpoint implements AsyncDisposable {
     this.#usual = this.#toUsualHeaders();
   }
 
-  /** Resolves when the sink has what it wants or the response has ended. */
+  /** Resolves when the sink has all it wants, or the response has ended. */
   send(sink: ReplySink, request: EndpointRequest): Promise<void> {
     const authorizer = this.#authorizer;
     if (authorizer === undefined) return this.#sendOnce(sink, request);
@@ -112,7 +112,7 @@ export class HttpEndpoint implements AsyncDisposable {
   close(): void {
     this.#closed ??= new ClosedError("not_sent", "the client is closed");
     const reason = new ClosedError("outcome_unknown", "the client was closed");
-    for (const each of this.#underway.values()) each.abort(reason);
+    for (const request of this.#underway.values()) request.abort(reason);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -125,8 +125,8 @@ export class HttpEndpoint implements AsyncDisposable {
     const source = this.#source;
     if (typeof source !== "function")
       return this.#begin([...this.#usual[request.method], ...own], sink, request);
-    return source().then((given) =>
-      this.#begin([...Object.entries(given).flat(), ...this.#usual[request.method], ...own], sink, request),
+    return source().then((dynamic) =>
+      this.#begin([...Object.entries(dynamic).flat(), ...this.#usual[request.method], ...own], sink, request),
     );
   }
 
@@ -136,7 +136,7 @@ export class HttpEndpoint implements AsyncDisposable {
     const written = body === undefined || typeof body.written !== "string" ? body?.bytes : body.written;
     const dispatcher: Dispatcher = isExpress ? this.#expressPool : this.#usualPool;
     const outgoing = { to: this.#to, method, headers, body: written, stop, onSent };
-    return exchange(dispatcher, outgoing, sink, this.#terms);
+    return exchange(dispatcher, outgoing, sink, this.#shared);
   }
 
   #toUsualHeaders(): { readonly [Method in OutgoingRequest["method"]]: HeaderPairs } {
@@ -157,7 +157,7 @@ const postHeaders: HeaderPairs = [
   "application/json, text/event-stream",
 ];
 
-/** Most bytes of the text that comes with a refusal. */
+/** Most bytes of the body of a refusal. */
 const maxRefusalBytes = 64 * 1024;
 
 /** How often a request is sent again with another token: once for a token renewed meanwhile, once for our own renewal. */
@@ -175,14 +175,14 @@ interface AuthorizedRequest {
 }
 
 /**
- * Sends a request with the token of an authorizer, and again with another token when the server refuses it: nothing was done then. The
- * sink sees the last answer only. Rejects with an `AuthorizationError` when a person must sign in. Most requests are answered at the
- * first try, with a token that is known or with none, so that way has no `async` function on it.
+ * Sends a request with the token of an authorizer, and again with another token if the server refuses it, because it was not carried
+ * out then. The sink sees the last answer only. Rejects with an `AuthorizationError` when a person must sign in. Most requests succeed
+ * at the first try, with a known token or without one, so that path has no `async` function.
  */
 export function sendAuthorized(request: AuthorizedRequest, retries = 0): Promise<void> {
   const token = request.authorizer.token();
   return isPromise(token)
-    ? token.then((given) => sendWith(given, request, retries))
+    ? token.then((known) => sendWith(known, request, retries))
     : sendWith(token, request, retries);
 }
 
@@ -213,7 +213,7 @@ async function sendAgain(
   await sink.chunk(refusal.body);
 }
 
-/** Keeps a refusal from the sink, which may yet get a better answer. */
+/** Holds a refusal back from the sink, which may still get a better answer. */
 class RefusableReply implements ReplySink {
   refusal: WholeReply | undefined;
   readonly #sink: ReplySink;

@@ -18,7 +18,7 @@ export function toTarget(url: URL): HttpTarget {
   return { url, origin: url.origin, path: `${url.pathname}${url.search}` };
 }
 
-/** One HTTP request of a client. Header names and values take turns. */
+/** One HTTP request of a client. Header names and values alternate. */
 export interface OutgoingRequest {
   readonly to: HttpTarget;
   readonly method: "POST" | "GET" | "DELETE";
@@ -29,25 +29,25 @@ export interface OutgoingRequest {
   readonly onSent?: (() => void) | undefined;
 }
 
-/** Takes a response as it comes, without a stream in between. What it throws ends the exchange with that error. */
+/** Takes a response as it comes, without a stream in between. If it throws, the exchange ends with that error. */
 export interface ReplySink {
   head(status: number, headers: IncomingHttpHeaders): void;
   /**
-   * Returns true when nothing more is wanted: the exchange is over then, whatever else comes. A promise stops the socket
-   * until it resolves; then this is called once more, without bytes.
+   * Returns true when it wants nothing more: the exchange is over then, whatever else comes. A promise stops reading until it
+   * resolves; then this is called once more, without bytes.
    */
   chunk(bytes: Uint8Array): boolean | Promise<void>;
 }
 
-/** How long the rest of a response may take whose beginning was enough, and how long it may be; then its socket is closed. */
+/** Limits on the rest of a response whose beginning was enough. Beyond them its socket is closed. */
 const restMs = 1000;
 const maxRestBytes = 64 * 1024;
 
-/** Most responses that say nothing final (1xx). */
+/** Most interim responses (1xx). */
 const maxInterim = 16;
 
-/** The terms that the exchanges of one client share. */
-interface ExchangeTerms {
+/** What the exchanges of one client share. */
+interface SharedByExchanges {
   readonly clock: Clock;
   /** The exchanges that are not over. */
   readonly underway?: Numbered<Exchange>;
@@ -61,7 +61,7 @@ export function exchange(
   dispatcher: Dispatcher,
   request: OutgoingRequest,
   sink: ReplySink,
-  terms: ExchangeTerms = { clock: systemClock },
+  shared: SharedByExchanges = { clock: systemClock },
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const { to, method, headers, body = null, stop } = request;
@@ -71,9 +71,9 @@ export function exchange(
     const onOver = (): void => {
       isOver = true;
       stop?.offAbort(giveUp);
-      terms.underway?.delete(number);
+      shared.underway?.delete(number);
     };
-    const begun = new Exchange({ request, sink, clock: terms.clock, resolve, reject, onOver });
+    const begun = new Exchange({ request, sink, clock: shared.clock, resolve, reject, onOver });
     if (stop?.isAborted === true) return giveUp();
     stop?.onAbort(giveUp);
     try {
@@ -83,7 +83,7 @@ export function exchange(
     } catch (error) {
       begun.onResponseError(undefined, error as Error);
     }
-    if (!isOver) number = terms.underway?.add(begun) ?? 0;
+    if (!isOver) number = shared.underway?.add(begun) ?? 0;
   });
 }
 
@@ -93,22 +93,22 @@ interface ExchangeParts {
   readonly clock: Clock;
   readonly resolve: () => void;
   readonly reject: (reason: unknown) => void;
-  /** Called when nothing more is wanted of it. */
+  /** Called when the exchange is over. */
   readonly onOver: () => void;
 }
 
 /**
- * One request and its response, straight on undici's dispatcher: the streams of its friendlier functions cost more than
- * everything else about a small call. Redirects are not followed: the headers may hold credentials.
+ * One request and its response, directly on undici's dispatcher: the streams of its higher functions cost more than everything
+ * else about a small call. Redirects are not followed: the headers may hold credentials.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #parts: ExchangeParts;
-  /** There once the request was sent. */
+  /** Set once the request was sent. */
   #controller: Dispatcher.DispatchController | undefined;
-  /** `held`: the sink wants no bytes for a while. `over`: nothing more is wanted; the response may still be on its way. */
+  /** `held`: the sink takes no bytes for a while. `over`: the rest of the response is dropped. */
   #state: "open" | "held" | "over" = "open";
   #stopRest: (() => void) | undefined;
-  /** Counts interim responses, and later the bytes that come when nothing more is wanted. */
+  /** Counts interim responses, and later the bytes that come when the exchange is over. */
   #excess = 0;
   readonly #kept = new KeptPart();
 
@@ -193,7 +193,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#parts.reject(toClosed(error, this.#parts.request.to.url, this.#controller !== undefined));
   }
 
-  /** Gives the sink nothing more until it wants to go on. The end of the response, if it comes meanwhile, waits too. */
+  /** Gives the sink nothing until `ready` resolves. The end of the response, if it comes meanwhile, waits too. */
   #hold(controller: Dispatcher.DispatchController, ready: Promise<void>): void {
     this.#state = "held";
     const isHeld = (): boolean => this.#state === "held";
@@ -228,7 +228,7 @@ export function mediaTypeOf(headers: IncomingHttpHeaders): string {
   return (end === -1 ? value : value.slice(0, end)).trim().toLowerCase();
 }
 
-/** What a failure on the network means for the request it met. */
+/** The error for a request that a failure of the network ended. */
 function toClosed(error: unknown, url: URL, isSent: boolean): ClosedError {
   const reason = `${url.origin}: ${describe(error)}`;
   return new ClosedError(isSent ? "outcome_unknown" : "not_sent", reason, { cause: error });
@@ -244,13 +244,13 @@ export function isRefused(error: unknown): boolean {
 function describe(error: unknown): string {
   if (isRefused(error)) return "nothing listens there (connection refused)";
   if (error instanceof undiciErrors.SocketError) return "the connection was closed";
-  // What OpenSSL says has line ends and names its source files.
+  // OpenSSL's messages have line ends and name its source files.
   if (failureCodeOf(error) === "no_tls") return `it does not speak TLS (${systemCodeOf(error)})`;
   if (error instanceof Error && error.message !== "") return error.message;
   return String((error as { code?: unknown } | undefined)?.code ?? error);
 }
 
-/** The error for a status that is not an answer, with the beginning of what the server said. */
+/** The error for a status that is not an answer, with the beginning of the body. */
 export function httpErrorOf(status: number, url: URL, body: Uint8Array): HttpError {
   const text = Buffer.from(body).toString("utf8").replaceAll(/\s+/g, " ").trim();
   // The beginning of a web page says nothing.
@@ -259,9 +259,9 @@ export function httpErrorOf(status: number, url: URL, body: Uint8Array): HttpErr
 }
 
 /**
- * How much of a response is kept here while the sink wants nothing, before its socket is paused. undici copies all that waits on a socket
- * whenever it is resumed, and has the socket read 64 KiB more. So a server that sends each event as a chunk of its own would
- * make it hold more and more, were the socket paused and resumed for each.
+ * How much of a response is kept here while the sink takes nothing, before its socket is paused. Whenever a socket is resumed, undici
+ * copies all that waits on it and reads 64 KiB more. If the socket were paused and resumed for each chunk, a server that sends
+ * each event as a chunk would make undici hold more and more.
  */
 const maxKeptBytes = 128 * 1024;
 
@@ -270,11 +270,11 @@ const chunkBytes = 64;
 
 const noBytes: Uint8Array = new Uint8Array(0);
 
-/** The part of a response that came while its sink wanted nothing. */
+/** The part of a response that came while its sink took nothing. */
 class KeptPart {
   #chunks: Uint8Array[] = [];
   #size = 0;
-  /** Ends the response, if its end came too. */
+  /** Ends the response; set if its end came too. */
   end: (() => void) | undefined;
 
   /** True when the socket is to be paused. */

@@ -34,16 +34,16 @@ import { type HeaderPairs, HttpEndpoint, type HttpLinkOptions } from "./endpoint
 import { httpErrorOf, isRefused, mediaTypeOf, type ReplySink, WholeReply } from "./exchange.ts";
 import { type Pace, ReplyReader, type TakeMessage } from "./reply-reader.ts";
 
-/** How long the farewell to a legacy server may take. */
+/** How long closing may wait for messages on their way, and for the request that deletes a legacy session. */
 const farewellMs = 1000;
 
 /** How long a server may take to accept an answer or a notification. */
 const deliveryMs = 30_000;
 
-/** Answers that the server has not accepted; beyond that the stream that brings its next request is not read. */
+/** Most answers that the server has not accepted; beyond that the stream with its next request is not read. */
 const maxDelivering = 64;
 
-/** Most requests of the server that are worked on at once; beyond that they are refused. */
+/** Most requests of the server that are handled at once; beyond that they are refused. */
 const maxAsked = 1024;
 
 /** A link over Streamable HTTP, of either era. */
@@ -59,9 +59,9 @@ export class HttpLink implements Link {
   readonly #pace: Pace;
   /** The requests of a legacy server that are not answered yet. */
   readonly #unanswered = new Map<RequestId, AbortController>();
-  /** Answers, cancellations and the like that have not arrived yet. */
+  /** Answers, cancellations and other messages that the server has not accepted yet. */
   readonly #delivering = new Set<Promise<void>>();
-  /** Requests of the server that are worked on, also under one id. */
+  /** Requests of the server that are being handled. Counted, because several may have one id. */
   #asking = 0;
   #nextId = 1;
   #closed: Promise<void> | undefined;
@@ -74,7 +74,7 @@ export class HttpLink implements Link {
     const { target, clock } = this.#endpoint;
     const { signal } = this.#closing;
     this.target = target;
-    // Each stream that has to wait listens to it.
+    // Each paused stream listens to it.
     setMaxListeners(0, signal);
     this.#pace = { bucket: new LeakyBucket(clock, patienceMs), clock, signal };
   }
@@ -87,10 +87,10 @@ export class HttpLink implements Link {
     const { method, params, events, onSent, stop } = request;
     if (stop.isAborted) throw stop.reason;
     const id = toRequestId(request.id ?? this.#nextId++);
-    /** Questions on this request's stream end with the request. */
+    /** Questions on this request's stream, which end with the request. */
     let asked: Set<AbortController> | undefined;
     let takeOwn: TakeMessage | undefined;
-    // Most requests are answered without another word.
+    // Created when needed: most requests are answered without any other message.
     const take: TakeMessage = (message) => {
       takeOwn ??= this.#takeFor(events?.() ?? {}, (asked = new Set()));
       return takeOwn(message);
@@ -160,7 +160,7 @@ export class HttpLink implements Link {
   #cancel(id: RequestId, method: string): void {
     if (this.#endpoint.mode.kind === "modern" || isProbe(method)) return;
     const params = RawJson.fromText(`{"requestId":${id}}`);
-    this.notify("notifications/cancelled", params).catch(() => {}); // The server is gone, or forgot us: nothing to cancel.
+    this.notify("notifications/cancelled", params).catch(() => {}); // The server is gone or has forgotten the session: nothing to cancel.
   }
 
   /** Sends a message that has no answer. */
@@ -184,17 +184,17 @@ export class HttpLink implements Link {
     while (this.#delivering.size >= maxDelivering) await Promise.race(this.#delivering).catch(() => {});
   }
 
-  #takeFor(given: Partial<LinkEvents>, asked: Set<AbortController> = new Set()): TakeMessage {
-    const events = { ...this.#events, ...given };
+  #takeFor(own: Partial<LinkEvents>, asked: Set<AbortController> = new Set()): TakeMessage {
+    const events = { ...this.#events, ...own };
     return (message) => {
       switch (message.kind) {
         case "notification":
           if (message.method === "notifications/cancelled") this.#giveUp(message);
           return events.notified(message);
         case "request":
-          // Modern servers may not ask; whatever they want, they get no answer.
+          // Modern servers may not send requests, and get no answer.
           if (this.#endpoint.mode.kind === "legacy") void this.#answer(message, events, asked);
-          // A server that asks and takes no answers has to wait with the next question.
+          // A server that does not take answers has to wait with its next question.
           return this.#delivering.size < maxDelivering ? undefined : this.#untilDelivered();
         case "invalid":
           return this.#onWarning?.(
@@ -229,7 +229,7 @@ export class HttpLink implements Link {
     });
   }
 
-  /** A server that no longer wants an answer gets none. */
+  /** Withdraws a question that the server cancelled: it gets no answer. */
   #giveUp({ params }: Notification): void {
     const id = params?.at("requestId")?.text as RequestId | undefined;
     if (id !== undefined)
@@ -245,7 +245,7 @@ export class HttpLink implements Link {
     for (const withdrawal of this.#unanswered.values()) withdrawal.abort();
     endpoint.close();
     if (endpoint.session !== undefined && !endpoint.isSessionOver) {
-      // A courtesy; many servers do not offer it, and a server that is gone needs none.
+      // A courtesy: many servers do not offer it, and the server may be gone.
       const stop = new LazyAbort();
       const stopTimer = clock.timer(farewellMs, () => stop.abort(undefined));
       await endpoint.send(new WholeReply(64 * 1024), { method: "DELETE", stop }).catch(() => {});
@@ -255,7 +255,7 @@ export class HttpLink implements Link {
   }
 }
 
-/** Whether a request finds out what the server speaks. */
+/** Whether a request finds out which era the server speaks. */
 function isProbe(method: string): boolean {
   return method === "initialize" || method === "server/discover";
 }
@@ -272,15 +272,15 @@ function toRpcError(error: unknown): RpcError {
   return error instanceof RpcError ? error : new RpcError("rpc.internal", "Internal error", { cause: error });
 }
 
-/** A server may make us wait, but not for good. */
+/** The longest wait that a server may ask for. */
 const maxRetryMs: number = 5 * 60_000;
 
 /** How often a broken legacy stream is resumed without a new event in between. */
 const maxResumes = 5;
 
 /**
- * Waits for the answer to a request that was posted, over as many responses as that takes where a legacy server numbers
- * its events. Rejects at once when it cannot come any more.
+ * Waits for the answer to a posted request. Where a legacy server numbers its events, that may take several responses.
+ * Rejects at once when the answer cannot come any more.
  */
 function awaitAnswer(
   posted: Promise<void>,
@@ -298,7 +298,7 @@ function awaitAnswer(
   );
 }
 
-/** Waits for an answer that comes on a stream, which may be `failed` already, and resumes it where that can be. */
+/** Waits for an answer on a stream, and resumes the stream where possible. `failed` is the error if it broke already. */
 async function awaitStreamed(
   endpoint: HttpEndpoint,
   failed: unknown,
@@ -309,10 +309,10 @@ async function awaitStreamed(
   const backoff = createBackoff();
   for (let failures = broken === undefined ? 0 : 1; reader.answer === undefined;) {
     const { lastEventId, retryMs, events } = reader;
-    // What cannot stand in a header cannot be asked for.
+    // An id that cannot stand in a header cannot be resumed from.
     const isResumable = /^[\x20-\xff]+$/.test(lastEventId ?? "") && endpoint.mode.kind === "legacy";
     if (!isResumable || failures > maxResumes || isRefused(broken)) throw lost(endpoint, broken);
-    // A stream that broke is asked for again at once; a server that ended it wants us to wait.
+    // A stream that broke is resumed at once; a server that ended it wants us to wait.
     const waitMs = broken !== undefined && failures === 1 ? 0 : backoff.next();
     await sleep(Math.max(Math.min(retryMs ?? 0, maxRetryMs), waitMs), endpoint.clock, stop.signal);
     broken = await resume(endpoint, reader, lastEventId ?? "", stop);
@@ -320,13 +320,13 @@ async function awaitStreamed(
       failures = 0;
       backoff.reset();
     }
-    // Who says when to come back may send us away as often as they like; the deadline is the caller's.
+    // A server that says when to come back may end the stream any number of times, within the caller's deadline.
     if (broken !== undefined || reader.retryMs === undefined) failures++;
   }
   return reader.answer;
 }
 
-/** Resolves with the error, if another attempt may succeed. */
+/** Resumes a stream after an event. Resolves with the error if another attempt may succeed. */
 async function resume(
   endpoint: HttpEndpoint,
   reader: ReplyReader,
@@ -342,12 +342,12 @@ async function resume(
   }
   if (reader.isStream) return undefined;
   const { status, body } = reader.whole;
-  const refused = httpErrorOf(status, endpoint.url, body);
-  if (status >= 500) return refused;
-  throw lost(endpoint, refused);
+  const refusal = httpErrorOf(status, endpoint.url, body);
+  if (status >= 500) return refusal;
+  throw lost(endpoint, refusal);
 }
 
-/** A failure of the network, which another request may not meet. */
+/** Whether it is a failure of the network, so that another request may succeed. */
 function isBroken(error: unknown): boolean {
   return error instanceof ClosedError;
 }
@@ -357,7 +357,7 @@ function lost({ target }: HttpEndpoint, cause: unknown): ClosedError {
   return new ClosedError("outcome_unknown", `${target} ended the stream before the answer`, { cause });
 }
 
-/** The answer in a JSON body, or the error that says why there is none. */
+/** The answer in a JSON body. Throws the error that says why there is none. */
 function toAnswer(endpoint: HttpEndpoint, reader: ReplyReader, id: RequestId): Response {
   const { status } = reader.whole;
   const message = reader.whole.parse();
@@ -370,7 +370,7 @@ function toAnswer(endpoint: HttpEndpoint, reader: ReplyReader, id: RequestId): R
     throw new SessionExpiredError();
   }
   if (message.kind === "result" && isForUs && status < 300) return message;
-  // Authorization is between the client and HTTP, whatever the body says.
+  // Authorization is a matter of HTTP, whatever the body says.
   if (status === 401 || status === 403) throw httpErrorOf(status, endpoint.url, reader.whole.body);
   // An error without an id is about the only request there was.
   if (message.kind === "error" && (isForUs || message.id === undefined)) return message;
@@ -380,7 +380,7 @@ function toAnswer(endpoint: HttpEndpoint, reader: ReplyReader, id: RequestId): R
   throw httpErrorOf(status, endpoint.url, reader.whole.body);
 }
 
-/** A web page, or whatever else a URL that is not an MCP endpoint answers with. */
+/** The error for a URL that answers with a web page, or anything else that is not MCP. */
 function notMcp({ target, url }: HttpEndpoint, { status, headers, body }: WholeReply): RpcError {
   const isPage = mediaTypeOf(headers) === "text/html";
   const what = isPage ? "a web page" : "something that is not an answer to the request";
@@ -388,7 +388,7 @@ function notMcp({ target, url }: HttpEndpoint, { status, headers, body }: WholeR
   return new RpcError("rpc.other", text, { cause: httpErrorOf(status, url, body) });
 }
 
-/** How the official servers say that they do not know a session, where 404 would be the protocol's endpoint. */
+/** How the official servers say that they do not know a session; the protocol wants 404. */
 function isNoSession(message: Incoming): boolean {
   return message.kind === "error" && message.error.code === -32_000;
 }
@@ -401,7 +401,7 @@ interface ListenOptions {
   readonly take: TakeMessage;
   readonly maxBytes: number;
   readonly pace: Pace;
-  /** The stream is open; `mayHaveMissed` says that something may have been missed since it last was. */
+  /** Called when the stream opened; `mayHaveMissed` says that announcements may have been lost before. */
   readonly onOpen: (mayHaveMissed: boolean) => void;
   readonly onWarning?: ((text: string) => void) | undefined;
 }
@@ -410,8 +410,8 @@ interface ListenOptions {
 const stableMs = 5000;
 
 /**
- * Keeps a legacy server's stream of announcements open until the signal aborts or the server refuses it for good. A
- * stream that ends at once is asked for again later and later, and never sooner than the server wants.
+ * Keeps a legacy server's stream of announcements open until the signal aborts or the server refuses it for good. A stream
+ * that ends at once is opened again after growing delays, and never sooner than the server wants.
  */
 async function listenForAnnouncements(endpoint: HttpEndpoint, options: ListenOptions): Promise<void> {
   const { take, maxBytes, pace, onOpen, onWarning } = options;

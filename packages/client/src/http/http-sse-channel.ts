@@ -26,19 +26,19 @@ interface HttpSseOptions {
   readonly maxEventBytes?: number | undefined;
 }
 
-/** How many chunks are read before their messages are taken; then the server has to wait. */
+/** How many chunks of messages are read ahead; beyond that the server has to wait. */
 const maxAhead = 4;
 
 /**
- * Connects to a server of 2024-11-05: a stream that brings everything, and a URL, named in its first event, that takes
- * everything. Rejects when the first event is something else, which is how other servers are recognised.
+ * Connects to a server of 2024-11-05: it sends everything on one stream, and takes everything at the URL that the first event
+ * names. Rejects if the first event is something else: then it is another server.
  */
 export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise<Channel> {
   const { clock, timeoutMs, authorizer } = options;
   const dispatcher: Dispatcher = new Agent({ connections: 16 });
   const target = `${url.origin}${url.pathname}`;
   const closing = new LazyAbort();
-  const toHeaders = async (...own: readonly string[]): Promise<string[]> => {
+  const createHeaders = async (...own: readonly string[]): Promise<string[]> => {
     const { headers = {} } = options;
     return [...Object.entries(typeof headers === "function" ? await headers() : headers).flat(), ...own];
   };
@@ -57,7 +57,7 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
   );
   const stream = new EndpointStream(url, options.maxEventBytes ?? 64 * 1024 * 1024);
   try {
-    const headers = await toHeaders("accept", "text/event-stream");
+    const headers = await createHeaders("accept", "text/event-stream");
     const ended = send({ to: toTarget(url), method: "GET", headers, stop: closing }, stream);
     ended.then(
       () => stream.ended(),
@@ -75,7 +75,7 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
   return {
     send: async (message) => {
       const { text: body } = encodeMessage(message);
-      const headers = await toHeaders("content-type", "application/json");
+      const headers = await createHeaders("content-type", "application/json");
       const reply = new WholeReply(64 * 1024);
       await send({ to, method: "POST", headers, body }, reply);
       if (reply.status === 404) throw new SessionExpiredError();
@@ -90,7 +90,7 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
   };
 }
 
-/** The stream that brings everything; the first event names the endpoint. */
+/** The stream on which the server sends everything; its first event names the endpoint. */
 class EndpointStream implements ReplySink {
   readonly messages: BoundedQueue<readonly Incoming[]> = new BoundedQueue(maxAhead);
   readonly #url: URL;
@@ -140,7 +140,7 @@ class EndpointStream implements ReplySink {
     const { origin, href } = this.#url;
     if (event !== "endpoint") throw new ConnectError(href, "the stream does not begin with an endpoint");
     const endpoint = new URL(data, this.#url);
-    // Credentials go to the origin they were meant for and nowhere else.
+    // Credentials are only for the origin that the user named.
     if (endpoint.origin !== origin)
       throw new ConnectError(href, `it names an endpoint elsewhere, ${endpoint.origin}`);
     this.#isNamed = true;

@@ -157,8 +157,8 @@ describe("any stream", () => {
   const places = fc.array(fc.nat(10_000), { maxLength: 30 });
 
   /**
-   * What eventsource-parser makes of it. It waits for what follows a carriage return at the very end, so a comment
-   * does; and it drops a mark that was decoded as Latin-1, but only from the first text it is fed.
+   * What eventsource-parser reads. After a carriage return at the very end it waits for more, so a comment is added;
+   * and it drops a byte order mark decoded as Latin-1 from the first text only, so that text is empty.
    */
   function readByOracle(text: string): Reading {
     const events: { id: unknown; event: unknown; data: string }[] = [];
@@ -184,7 +184,7 @@ describe("any stream", () => {
         const bytes = Buffer.concat([start, ...parts.flat()]);
         const text = new TextDecoder().decode(bytes);
         const { events, retryMs } = readByOracle(text);
-        // It forgets the id of an event without data; the standard does not. So none is without, for this.
+        // It forgets the id of an event without data; the standard does not. So give every event data.
         const withData = text.replaceAll(/\r\n|\r/g, "\n").replaceAll(/^\n/gm, "data\n\n");
         const { lastEventId } = readByOracle(withData);
         const whole = read([bytes]);

@@ -15,38 +15,41 @@ import {
 import { costOf, kibibyteMs } from "../link/index.ts";
 import { mediaTypeOf, type ReplySink, WholeReply } from "./exchange.ts";
 
-/** Takes everything that is not an answer: notifications, a legacy server's requests, input that is not a message. Until a promise resolves nothing more is read. */
+/**
+ * Takes everything that is not an answer: notifications, a legacy server's requests, input that is not a message. If it
+ * returns a promise, nothing more is read until that resolves.
+ */
 export type TakeMessage = (message: Exclude<Incoming, Response | Batch>) => Promise<void> | void;
 
-/** The pace of what one server says unasked, on all its streams together; see `costOf`. */
+/** Limits the unsolicited messages of one server, on all its streams together; see `costOf`. */
 export interface Pace {
   readonly bucket: LeakyBucket;
   readonly clock: Clock;
-  /** Aborts when the link is closed: no one waits then. */
+  /** Aborts when the link is closed, which ends all pauses. */
   readonly signal: AbortSignal;
 }
 
 interface ReplyReaderOptions {
-  /** Of the request that is to be answered. Without it nothing is an answer: that is a stream of announcements. */
+  /** The id of the request. Undefined for a stream of announcements, on which nothing is an answer. */
   readonly id?: RequestId;
   readonly maxBytes: number;
   readonly pace: Pace;
   readonly take: TakeMessage;
 }
 
-/** How much is read in one go: this many events, or fewer that cost this much. One that is not a message is reported, and is read alone. */
+/** How much is read in one go: this many events, or fewer that cost this much. */
 const maxEvents = 10;
 const pieceMs = 2.5;
 
 const noBytes = new Uint8Array(0);
 
-/** Bytes of a stream besides its data that come for nothing, such as signs of life. */
+/** Bytes of a stream besides its data that cost nothing, such as keep-alives. */
 const freeIdleBytes = 4096;
 
 /**
- * The price of an answer to a server's request besides that of the request: it is an HTTP request of its own (0.5 ms of
- * processor time), and must come so rarely that fewer than one call in a hundred to another server meets one. For the same
- * reason the requests of a server take turns with all other work, one at a time.
+ * The price of an answer to a server's request, besides that of the request. The answer is an HTTP request of its own (0.5 ms of
+ * processor time), and must be rare enough to delay fewer than one in a hundred calls to another server. For the same reason the
+ * requests of a server take turns with all other work, one at a time.
  */
 const answerMs = 22;
 
@@ -63,7 +66,7 @@ export class ReplyReader implements ReplySink {
   events = 0;
   readonly #options: ReplyReaderOptions;
   #stream: SseReader | undefined;
-  /** Events that came and are not read as messages yet. */
+  /** Events that are not parsed as messages yet. */
   #events: readonly SseEvent[] = [];
   #next = 0;
 
@@ -79,7 +82,7 @@ export class ReplyReader implements ReplySink {
     if (this.isStream) this.#stream = new SseReader(this.#options.maxBytes, this.#stream);
   }
 
-  /** A server that says too much unasked is not read from for a while, so that it has to wait. */
+  /** A server that sends too many unsolicited messages is not read for a while, so that it has to wait. */
   chunk(bytes: Uint8Array): boolean | Promise<void> {
     const stream = this.#stream;
     if (!this.isStream || stream === undefined) return this.whole.chunk(bytes);
@@ -89,13 +92,13 @@ export class ReplyReader implements ReplySink {
     }
     let costMs = 0;
     let busy: Promise<void> | undefined;
-    let isAsked = false;
+    let hasRequest = false;
     if (stream.idleBytes > freeIdleBytes) {
       costMs = (stream.idleBytes / 1024) * kibibyteMs;
       stream.idleBytes = 0;
     }
     const endMs = costMs + pieceMs;
-    for (let count = 0; count < maxEvents && costMs < endMs && busy === undefined && !isAsked; count++) {
+    for (let count = 0; count < maxEvents && costMs < endMs && busy === undefined && !hasRequest; count++) {
       const data = this.#events[this.#next++]?.data;
       if (data === undefined) break;
       if (data.length === 0) continue;
@@ -107,7 +110,7 @@ export class ReplyReader implements ReplySink {
         if (isResponse && message.id !== undefined && message.id === this.#options.id) this.answer = message;
         else costMs += costOf(message, () => false);
         if (message.kind === "invalid") this.#refuse(message);
-        if (message.kind === "request") isAsked = true;
+        if (message.kind === "request") hasRequest = true;
         if (!isResponse) busy = this.#options.take(message) ?? busy;
       }
       if (this.answer !== undefined) return true;
@@ -116,22 +119,22 @@ export class ReplyReader implements ReplySink {
     // Drops the reference to a chunk that was read: a stream may be silent for hours.
     if (isAll) this.#events = [];
     const { bucket, clock, signal } = this.#options.pace;
-    if (isAsked) costMs += answerMs;
+    if (hasRequest) costMs += answerMs;
     const waitMs = costMs === 0 ? 0 : bucket.charge(costMs);
     if (waitMs > 0 || busy !== undefined)
       return Promise.all([busy, sleep(waitMs, clock, signal).catch(() => {})]).then(() => {});
-    if (isAsked && !isAll) return new Promise((resolve) => setImmediate(resolve));
+    if (hasRequest && !isAll) return new Promise((resolve) => setImmediate(resolve));
     return isAll ? false : this.chunk(noBytes);
   }
 
-  /** Throws for an answer that cannot be read: there will be no other. */
+  /** Throws for an answer that cannot be read: there will be no other answer. */
   #refuse({ answer, error }: Invalid): void {
     const { id } = this.#options;
     if (id !== undefined && answer !== undefined && (answer.id ?? id) === id)
       throw new RpcError("rpc.other", error.message, { cause: error });
   }
 
-  /** Another response is to come. */
+  /** Prepares for another response. */
   rewind(): void {
     this.whole = new WholeReply(this.#options.maxBytes);
     this.isStream = false;
@@ -150,7 +153,7 @@ export class ReplyReader implements ReplySink {
 /** One event of a stream. */
 interface SseEvent {
   readonly event?: string | undefined;
-  /** The one it brought itself; see {@link SseReader.lastEventId}. */
+  /** The id of this very event; see {@link SseReader.lastEventId}. */
   readonly id?: string | undefined;
   /** The bytes as they came, UTF-8 or not. They may lie in the chunk that brought them. */
   readonly data: Uint8Array;
@@ -168,14 +171,14 @@ const retryName = Buffer.from("retry");
 const usualEvent = Buffer.from("message");
 const joint = Uint8Array.of(newline);
 const digits = /^[0-9]+$/;
-/** A mark that is not at the very start of the stream is text. */
+/** A byte order mark that is not at the start of the stream is text. */
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /**
- * Reads an event stream piece by piece, by the rules of the WHATWG (HTML, "Interpreting an event stream"). Comments and
- * unknown fields are left out. One rule is not followed: an event whose data is an empty line is an event.
+ * Reads an event stream chunk by chunk, by the rules of the WHATWG (HTML, "Interpreting an event stream"), except that an event
+ * whose data is an empty line counts as an event. Comments and unknown fields are left out.
  *
- * Works on bytes: most events lie in one chunk and are handed out where they lie, without a copy.
+ * Works on bytes: most events lie in one chunk and are handed out in place, without a copy.
  */
 export class SseReader {
   /** The id most recently sent, on an event with data or without. */
@@ -204,14 +207,14 @@ export class SseReader {
 
   /**
    * The events that are complete with this chunk, which must not change afterwards. Throws an `RpcError` for one over
-   * the limit; the reader is of no use then.
+   * the limit; the reader cannot be used after that.
    */
   read(chunk: Uint8Array): readonly SseEvent[] {
     const events: SseEvent[] = [];
     if (chunk.length === 0) return events;
     let start = this.#isAfterReturn && chunk[0] === newline ? 1 : 0;
     this.#isAfterReturn = chunk[chunk.length - 1] === carriageReturn;
-    // Each is looked for again only when it was passed: a chunk without returns is searched for them once.
+    // Search again only after passing one: a chunk without returns is searched for them once.
     let nextNewline = find(newline, chunk, start);
     let nextReturn = find(carriageReturn, chunk, start);
     for (;;) {
@@ -220,7 +223,7 @@ export class SseReader {
       let event: SseEvent | undefined;
       if (this.#line.length === 0) event = this.#take(chunk, start, end);
       else {
-        // A line whose beginning came in earlier chunks. Checked before its parts become one: they are twice in memory then.
+        // A line whose beginning came in earlier chunks. Checked before joining, which takes twice its memory.
         this.#check(this.#line.length + end - start);
         this.#line.append(chunk.subarray(start, end));
         const line = this.#line.join();
@@ -279,12 +282,12 @@ export class SseReader {
     this.#data = undefined;
     this.#event = undefined;
     this.#id = undefined;
-    // Not earlier: an event that is cut off has not come, and is asked for again.
+    // Not earlier: an event that was cut off must be sent again.
     if (id !== undefined) this.lastEventId = id;
     return data === undefined ? undefined : { event, id, data };
   }
 
-  /** Counts a line to the event it is part of, wherever it is cut. */
+  /** Checks the size of an event with one more line, wherever the line is cut. */
   #check(lineBytes: number): void {
     if ((this.#data?.length ?? 0) + lineBytes <= this.#maxEventBytes) return;
     this.#data = undefined;
@@ -306,7 +309,7 @@ function joinData(data: Uint8Array | Pieces | undefined, value: Uint8Array): Uin
   return pieces;
 }
 
-/** Where the next such byte is, or the length if there is none. */
+/** The index of the next such byte, or the length if there is none. */
 function find(byte: number, bytes: Uint8Array, start: number): number {
   const at = bytes.indexOf(byte, start);
   return at === -1 ? bytes.length : at;
@@ -319,7 +322,7 @@ function startsWith(prefix: Uint8Array, bytes: Uint8Array, start: number, end: n
   return true;
 }
 
-/** Where the value of this field begins, or -1 if the line is another field. A name alone has an empty value. */
+/** The index at which the value of this field begins, or -1 if the line is another field. A name alone has an empty value. */
 function valueOf(name: Uint8Array, bytes: Uint8Array, start: number, end: number): number {
   if (!startsWith(name, bytes, start, end)) return -1;
   const next = start + name.length;
@@ -329,7 +332,7 @@ function valueOf(name: Uint8Array, bytes: Uint8Array, start: number, end: number
 }
 
 function toEventName(bytes: Uint8Array, start: number, end: number): string | undefined {
-  // Nearly every event of an MCP server says this: to know it again costs less than to decode it.
+  // Nearly every event of an MCP server has this name, and comparing costs less than decoding.
   const isUsual = end - start === usualEvent.length && startsWith(usualEvent, bytes, start, end);
   return isUsual ? "message" : decoder.decode(bytes.subarray(start, end)) || undefined;
 }

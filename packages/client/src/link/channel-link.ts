@@ -4,7 +4,7 @@ import type { RawJson } from "@junctor/core/json";
 import type { Link, LinkEvents, LinkMode } from "@junctor/core/mcp";
 import { type Channel, type Incoming, type Invalid, Peer } from "@junctor/core/rpc";
 
-/** What a channel gives when it is asked for the next messages. */
+/** The next messages of a channel. */
 type Received = IteratorResult<readonly Incoming[], undefined>;
 
 interface ChannelLinkOptions {
@@ -14,18 +14,18 @@ interface ChannelLinkOptions {
   readonly onDropped?: (what: string) => void;
   /** Called for answers that cannot be read. */
   readonly onWarning?: ((text: string) => void) | undefined;
-  /** Resolves when the server is gone, where that is known before all it said is read: the rest is read at once then. */
+  /** Resolves when the server is gone, if that is known before all its output is read. The rest is then read without pauses. */
   readonly gone?: Promise<unknown>;
   readonly clock?: Clock;
 }
 
 /**
- * A link over a channel: a child's pipes, a TCP socket, byte streams, memory. A server that floods us is not read from for
- * a while, so that its pipe fills up and it waits. None of its messages is lost, but all are late, its answers included.
+ * A link over a channel: a child's pipes, a TCP socket, byte streams, memory. A server that floods us is not read for a while,
+ * so that its pipe fills up and it waits. None of its messages is lost, but all are late, its answers included.
  */
 export function createChannelLink(channel: Channel, options: ChannelLinkOptions): Link {
   const { target, events, onDropped, onWarning, clock = systemClock } = options;
-  // Until the era is settled, a server may not ask: a probe must not be answered with questions.
+  // Until the era is settled, a server may not send requests: they are no answer to a probe.
   let mode: LinkMode = { kind: "modern", revision: "" };
   let isOver = false;
   /** Requests whose answers have not come. */
@@ -45,7 +45,7 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
   };
   const pause = new Pause(clock);
   void options.gone?.then(() => pause.end("read on"));
-  const heard: Channel = {
+  const paced: Channel = {
     send: (message) => channel.send(message),
     [Symbol.asyncIterator]: () =>
       new PacedReader(channel, {
@@ -56,7 +56,7 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
       }),
     [Symbol.asyncDispose]: () => channel[Symbol.asyncDispose](),
   };
-  const peer = new Peer(heard, {
+  const peer = new Peer(paced, {
     handle: (request, { cancellation }) => events.asked(request, cancellation.signal),
     notified: (notification) => events.notified(notification),
     ...(onDropped === undefined ? {} : { dropped: onDropped }),
@@ -87,8 +87,8 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
 }
 
 /**
- * Chooses the messages that a client handles. Input that is not a message is ignored: many servers print a banner to the wrong stream,
- * and an answer to that would confuse them. Requests are for legacy clients, and batches for those of one revision.
+ * Selects the messages that a client handles. Input that is not a message is ignored: many servers print a banner to the wrong stream,
+ * and an error response would confuse them. Only legacy servers may send requests, and only those of 2025-03-26 batches.
  */
 function createFilter(
   mode: () => LinkMode,
@@ -109,28 +109,28 @@ function createFilter(
 }
 
 /**
- * Unsolicited messages of a server have a price in time, so that a server that never stops takes a small part of ours: its chunks of 64
- * KiB come so rarely that fewer than one call in a hundred to another server meets one. A line that is not a message is
- * dearer, because it becomes an error with a stack (18 µs; a message takes 2 to 10), and a request is dearest: it is answered, and the writes
- * of the answers, which wake the server, were a third of what a flood of questions cost.
+ * Unsolicited messages of a server have a price in time, so that a server that never stops takes a small part of ours: a chunk of 64
+ * KiB is rare enough to delay fewer than one in a hundred calls to another server. A line that is not a message costs more,
+ * because it becomes an error with a stack (18 µs; a message takes 2 to 10). A request costs most, because it is answered: the writes
+ * of the answers, which wake the server, were a third of the cost of a flood of requests.
  */
 const messageMs = 0.5;
 const requestMs = 10;
 const invalidMs = 2.5;
 export const kibibyteMs = 0.5;
 
-/** How much of it may come at once: 2,000 small messages, or a banner of 400 lines. */
+/** The cost that may come at once: 2,000 small messages, or a banner of 400 lines. */
 export const patienceMs = 1000;
 
 /**
- * How much is handled in one go while a server sends too much: so many messages, or fewer that cost so much. The answers to the requests
- * of a piece leave in one write.
+ * How much is handled in one go while a server sends too much: this many messages, or fewer that cost this much. The answers to the
+ * requests of a piece are sent in one write.
  */
 const pieceLength = 5;
 const pieceMs = 50;
 
 interface PacedReaderOptions {
-  /** Counts an answer. Gives false for one that no request waits for. */
+  /** Counts an answer. Returns false for one that no request waits for. */
   readonly countAnswer: () => boolean;
   readonly pause: Pause;
   readonly clock: Clock;
@@ -139,8 +139,8 @@ interface PacedReaderOptions {
 }
 
 /**
- * Receives from a channel, and pauses in proportion to the messages that answer no request. No generator: a generator keeps
- * its last value while it waits for the next.
+ * Reads a channel, and pauses in proportion to the messages that answer no request. It is not a generator, which would keep its
+ * last value in memory while it waits for the next.
  */
 class PacedReader implements AsyncIterableIterator<readonly Incoming[]> {
   readonly #options: PacedReaderOptions;
@@ -166,7 +166,7 @@ class PacedReader implements AsyncIterableIterator<readonly Incoming[]> {
     if (this.#owesPause) {
       this.#owesPause = false;
       await pause.take(this.#pauseMs);
-      // A link that is closed in the middle of a flood would be read at full speed until the flood ends.
+      // Without this, a link closed during a flood would be read at full speed until the flood ends.
       if (pause.ending === "stop") return { done: true, value: undefined };
     }
     const piece = this.#pieces.shift();
@@ -177,8 +177,8 @@ class PacedReader implements AsyncIterableIterator<readonly Incoming[]> {
     const received = await this.#source.next();
     if (received.done === true) return { done: true, value: undefined };
     const { countAnswer } = this.#options;
-    const costs = received.value.map((each) => costOf(each, countAnswer));
-    const waitMs = this.#bucket.charge(costs.reduce((sum, each) => sum + each, 0));
+    const costs = received.value.map((message) => costOf(message, countAnswer));
+    const waitMs = this.#bucket.charge(costs.reduce((sum, cost) => sum + cost, 0));
     if (waitMs === 0) return { done: false, value: filter(received.value) };
     this.#pieces = toPieces(received.value, costs);
     this.#pauseMs = waitMs / this.#pieces.length;
@@ -234,7 +234,7 @@ class Pause {
   }
 }
 
-/** The price of a message. `countAnswer` counts an answer, and gives false for one that no request waits for. */
+/** The price of a message. `countAnswer` counts an answer, and returns false for one that no request waits for. */
 export function costOf(incoming: Incoming, countAnswer: () => boolean): number {
   switch (incoming.kind) {
     case "result":

@@ -47,9 +47,9 @@ type AiSdkPart =
   | { type: "file-data"; data: string; mediaType: string };
 
 /**
- * The tools of a server, by name, for `generateText` and `streamText`. Progress is a preliminary result, an image reaches the model as one, the
- * signal of the SDK stops the call, and what the server asks is answered by the handlers of the client. Only a call that did not reach the server is
- * sent again.
+ * The tools of a server, by name, for `generateText` and `streamText`. Progress becomes a preliminary result, and an image reaches the
+ * model as an image. The signal of the SDK stops the call. The handlers of the client answer what the server asks. Only a call that did not reach
+ * the server is sent again.
  *
  * @example
  * import { toAiSdkTools } from "@junctor/client/ai-sdk";
@@ -60,8 +60,8 @@ export async function toAiSdkTools(
   client: ModelClient,
   options: ModelToolOptions = {},
 ): Promise<{ [name: string]: AiSdkTool }> {
-  const listed = await listModelTools(client, options);
-  return Object.fromEntries(listed.map((each) => [each.name, toAiSdkTool(each)]));
+  const tools = await listModelTools(client, options);
+  return Object.fromEntries(tools.map((tool) => [tool.name, toAiSdkTool(tool)]));
 }
 
 function toAiSdkTool({ tool, stream }: ModelTool): AiSdkTool {

@@ -8,13 +8,13 @@ import {
   toPlainText,
 } from "./model-tools.ts";
 
-/** The tools of a server as the SDK of Anthropic takes them. */
+/** The tools of a server as Anthropic's SDK takes them. */
 export interface AnthropicTools {
   /** For `messages.create`. */
   readonly definitions: AnthropicTool[];
   /** For `beta.messages.toolRunner`, which calls them by itself. */
   readonly runnable: AnthropicRunnable[];
-  /** Makes the call of a `tool_use` block, and gives the block that the next message answers it with. */
+  /** Makes the call of a `tool_use` block, and resolves with the block that answers it in the next message. */
   answer(call: AnthropicCall, options?: { readonly signal?: AbortSignal }): Promise<AnthropicAnswer>;
 }
 
@@ -54,8 +54,8 @@ type AnthropicImageType = "image/jpeg" | "image/png" | "image/gif" | "image/webp
 const imageTypes: readonly string[] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /**
- * The tools of a server for the SDK of Anthropic. An image reaches the model as one, a signal stops the call, and what the server asks is
- * answered by the handlers of the client. Only a call that did not reach the server is sent again.
+ * The tools of a server for Anthropic's SDK. An image reaches the model as an image, and a signal stops the call. The handlers of the
+ * client answer what the server asks. Only a call that did not reach the server is sent again.
  *
  * @example
  * import { toAnthropicTools } from "@junctor/client/anthropic";
@@ -68,7 +68,7 @@ export async function toAnthropicTools(
   options: ModelToolOptions = {},
 ): Promise<AnthropicTools> {
   const listed = await listModelTools(client, options);
-  const byName = new Map(listed.map((each) => [each.name, each]));
+  const byName = new Map(listed.map((tool) => [tool.name, tool]));
   const definitions = listed.map(({ name, tool }) => ({
     name,
     description: tool.description ?? "",
@@ -81,7 +81,7 @@ export async function toAnthropicTools(
       parse: (args) => args,
       run: async (args, context) => {
         const result = await call(args, context?.signal ?? undefined);
-        // The runner marks what is thrown as the failure of the tool, with these words.
+        // The runner reports a thrown error as the failure of the tool, with this text.
         if (result.isError === true) throw new Error(toPlainText(result));
         return toBlocks(result);
       },

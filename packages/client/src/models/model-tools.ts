@@ -4,14 +4,14 @@ import { AbortedError, AuthorizationError, BrandedError, ValidationError } from 
 import type { Tool, ToolResult } from "@junctor/core/mcp";
 import { type CallOptions, type CallPart, type Client, modelTools, textOf } from "../client/index.ts";
 
-// What the tools for all SDKs of models have in common. No SDK is imported, not even for its types: theirs are met by their form.
+// What the tools for all model SDKs share. No SDK is imported, not even for its types: ours have the same structure.
 
-/** What of a client tools for models need. */
+/** The part of a client that tools for models need. */
 export type ModelClient = Pick<Client, "listTools" | "streamTool">;
 
 /** How tools for models are called; a `signal` comes from the SDK with each call. */
 export interface ModelToolOptions extends Omit<CallOptions, "signal" | "throwOnToolError"> {
-  /** How often a call that did not reach the server is sent again; 2. A call that may have reached it never is. */
+  /** How often a call that did not reach the server is sent again; 2. A call that may have reached it is never sent again. */
   readonly retries?: number;
 }
 
@@ -19,7 +19,7 @@ export interface ModelToolOptions extends Omit<CallOptions, "signal" | "throwOnT
 export interface ModelTool {
   readonly name: string;
   readonly tool: Tool;
-  /** Gives progress as it comes, and the result at the end. A failure is a result that tells the model what became of the call. */
+  /** Yields progress as it comes, and the result at the end. A failure becomes a result that tells the model what happened to the call. */
   stream(args: unknown, signal: AbortSignal | undefined): AsyncGenerator<CallPart, void>;
   call(args: unknown, signal: AbortSignal | undefined): Promise<ToolResult>;
 }
@@ -29,7 +29,7 @@ export async function listModelTools(
   client: ModelClient,
   options: ModelToolOptions = {},
 ): Promise<readonly ModelTool[]> {
-  const { retries = 2, ...given } = options;
+  const { retries = 2, ...callOptions } = options;
   const nameFor = createNames();
   return modelTools(await client.listTools()).map((tool) => {
     const stream: ModelTool["stream"] = (args, signal) =>
@@ -37,7 +37,7 @@ export async function listModelTools(
         client,
         tool.name,
         args,
-        { ...given, ...(signal === undefined ? {} : { signal }) },
+        { ...callOptions, ...(signal === undefined ? {} : { signal }) },
         retries,
       );
     return {
@@ -52,7 +52,7 @@ export async function listModelTools(
   });
 }
 
-/** Models accept 64 of these characters. Other names are changed, and told apart by a digest of what they were. */
+/** Models accept up to 64 of these characters. Other names are changed, and get a digest of the original to stay distinct. */
 function createNames(): (name: string) => string {
   const taken = new Set<string>();
   return (name) => {
@@ -104,7 +104,7 @@ function deliveryOf(error: unknown): unknown {
   return error instanceof BrandedError && "delivery" in error ? error.delivery : undefined;
 }
 
-/** A failure in words for a model: whether it may call again is the part that matters. */
+/** A failure in words for a model, which must know whether it may call again. */
 function describeFailure(error: unknown): string {
   const reason = error instanceof Error ? error.message : String(error);
   switch (deliveryOf(error)) {
@@ -126,14 +126,14 @@ export function toParameters({ inputSchema }: Tool): { readonly [keyword: string
   return { ...inputSchema, type: "object", properties: inputSchema["properties"] ?? {} };
 }
 
-/** A result as text alone: what is no text is named, and structured content stands for a result without any. */
+/** A result as text. Other content is named; a result without content becomes its structured content. */
 export function toPlainText(result: ToolResult): string {
   const { content, structuredContent } = result;
   if (content.length === 0 && structuredContent !== undefined) return JSON.stringify(structuredContent);
   return content.map((block) => toBlockText(block)).join("\n");
 }
 
-/** A content block in words, for models and places that take nothing else. */
+/** A content block as text, for models and places that take only text. */
 export function toBlockText(block: ToolResult["content"][number]): string {
   switch (block.type) {
     case "image":

@@ -8,13 +8,13 @@ import {
   toPlainText,
 } from "./model-tools.ts";
 
-/** The tools of a server as the SDK of OpenAI takes them. */
+/** The tools of a server as OpenAI's SDK takes them. */
 export interface OpenAITools {
   /** For `responses.create`. */
   readonly responses: OpenAIResponseTool[];
   /** For `chat.completions.runTools`, which calls them by itself, and for `chat.completions.create`. */
   readonly chat: OpenAIChatTool[];
-  /** Makes the call that a response wants, and gives the item that the next request answers it with. */
+  /** Makes the call that a response wants, and resolves with the item that answers it in the next request. */
   answer(call: OpenAICall, options?: { readonly signal?: AbortSignal }): Promise<OpenAIAnswer>;
 }
 
@@ -54,8 +54,8 @@ interface OpenAIAnswer {
 }
 
 /**
- * The tools of a server for the SDK of OpenAI. An image reaches the model as one in the Responses API, a signal stops the call, and what the
- * server asks is answered by the handlers of the client. Only a call that did not reach the server is sent again.
+ * The tools of a server for OpenAI's SDK. With the Responses API, an image reaches the model as an image. A signal stops the call. The
+ * handlers of the client answer what the server asks. Only a call that did not reach the server is sent again.
  *
  * @example
  * import { toOpenAITools } from "@junctor/client/openai";
@@ -69,7 +69,7 @@ export async function toOpenAITools(
   options: ModelToolOptions = {},
 ): Promise<OpenAITools> {
   const listed = await listModelTools(client, options);
-  const byName = new Map(listed.map((each) => [each.name, each]));
+  const byName = new Map(listed.map((tool) => [tool.name, tool]));
   return {
     responses: listed.map(({ name, tool }) => ({
       type: "function",
@@ -90,19 +90,19 @@ export async function toOpenAITools(
     })),
     answer: async ({ call_id, name, arguments: text }, { signal } = {}) => {
       const found = byName.get(name);
-      const answered = (output: OpenAIAnswer["output"]): OpenAIAnswer => ({
+      const toAnswer = (output: OpenAIAnswer["output"]): OpenAIAnswer => ({
         type: "function_call_output",
         call_id,
         output,
       });
-      if (found === undefined) return answered(`There is no tool ${JSON.stringify(name)}.`);
+      if (found === undefined) return toAnswer(`There is no tool ${JSON.stringify(name)}.`);
       let args: object;
       try {
         args = parseArguments(text);
       } catch (error) {
-        return answered(`The call was not made: its arguments are not JSON: ${(error as Error).message}`);
+        return toAnswer(`The call was not made: its arguments are not JSON: ${(error as Error).message}`);
       }
-      return answered(toOutput(await found.call(args, signal)));
+      return toAnswer(toOutput(await found.call(args, signal)));
     },
   };
 }

@@ -24,13 +24,13 @@ import {
 /** How a client obtains access to a server that wants OAuth. Everything may be left out. */
 export interface AuthorizationOptions {
   /**
-   * Opens a page for the user, and resolves with the address that the page sent the user to in the end, which begins with
-   * `redirectUrl`. Without it no one can sign in; a request that needs it rejects with an `AuthorizationError`.
+   * Opens a page for the user, and resolves with the URL that the sign-in ended at, which begins with `redirectUrl`. Without it
+   * no one can sign in; a request that needs a sign-in rejects with an `AuthorizationError`.
    */
   readonly open?: OpenPage;
-  /** Where the authorization server sends the user in the end; `http://127.0.0.1:33418/callback`. */
+  /** Where the authorization server sends the user at the end of the sign-in; `http://127.0.0.1:33418/callback`. */
   readonly redirectUrl?: string;
-  /** The id of an OAuth client that the authorization server knows. Without it this client makes itself known. */
+  /** The id of an OAuth client that the authorization server knows. Without it this client registers itself. */
   readonly clientId?: string;
   /** The secret of that client, if it has one. */
   readonly clientSecret?: string;
@@ -38,9 +38,9 @@ export interface AuthorizationOptions {
   readonly privateKey?: string;
   /** The URL of a document that describes the client: its id where the authorization server reads such documents. */
   readonly clientDocument?: string;
-  /** What the client is called where it registers itself; `Junctor`. */
+  /** The name under which the client registers itself; `Junctor`. */
   readonly clientName?: string;
-  /** The issuer to ask, where the server names none, or one that calls itself something else. */
+  /** The issuer to ask, if the server names no issuer, or one whose metadata has another name. */
   readonly issuer?: string;
   /** Scopes to ask for, instead of those that the server's metadata lists. */
   readonly scopes?: readonly string[];
@@ -48,7 +48,7 @@ export interface AuthorizationOptions {
   readonly resource?: boolean;
   /** `client_credentials`: the program acts for itself, by `clientId` and `clientSecret` or `privateKey`. */
   readonly grant?: "authorization_code" | "client_credentials";
-  /** Access by the word of an enterprise's identity provider instead of a sign-in. */
+  /** Access granted by an enterprise's identity provider instead of a sign-in. */
   readonly enterprise?: EnterpriseOptions;
   /** Where credentials are kept; in memory when left out. */
   readonly store?: CredentialStore;
@@ -59,7 +59,7 @@ const authorizationOptionKeys: KeysOf<AuthorizationOptions> = {
   ...keys("scopes resource grant enterprise store"),
 };
 
-/** The port is one that clients keep, because some authorization servers compare it with the registered one. */
+/** The port is fixed, because some authorization servers compare it with the registered one. */
 export const defaultRedirectUrl = "http://127.0.0.1:33418/callback";
 
 /** The authorizer of `connect(url, { authorization })`. */
@@ -104,26 +104,26 @@ export function createClientAuthorizer(
 
 /** Gives the requests to one server their token. */
 export interface Authorizer {
-  /** The token for the next request; undefined when there is none. One that ends soon is renewed first. */
+  /** The token for the next request; undefined when there is none. A token that expires soon is renewed first. */
   token(): Awaitable<string | undefined>;
   /**
-   * The server refused a request. Resolves with true when it is to be sent again, with another token, and with false when another token
-   * would not help. Rejects with an `AuthorizationError` when a person must sign in first.
+   * Call it when the server refused a request. Resolves with true when the request is to be sent again with another token, and with false
+   * when another token would not help. Rejects with an `AuthorizationError` when a person must sign in first.
    */
   refused(challenge: BearerChallenge, refusal: RefusedRequest): Promise<boolean>;
-  /** Has a person sign in, and resolves with true; with false when there is no one to be asked. */
+  /** Asks a person to sign in, and resolves with true; with false when nobody can be asked. */
   signIn(error: AuthorizationError, signal?: AbortSignal): Promise<boolean>;
 }
 
 /** A request that its server refused. */
 interface RefusedRequest {
   readonly token: string | undefined;
-  /** Whether it was refused before: then a token that was renewed did not help. */
+  /** Whether it was refused before: then a renewed token did not help. */
   readonly isRetry: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Opens a page for the user, and resolves with the address that the page sent the user to in the end. */
+/** Opens a page for the user, and resolves with the URL that the sign-in ended at. */
 export type OpenPage = (
   url: string,
   context: { readonly redirectUrl: string; readonly signal?: AbortSignal | undefined },
@@ -135,8 +135,8 @@ interface AuthorizerOptions {
   readonly id: string;
   readonly open?: OpenPage | undefined;
   /**
-   * Renews the stored credential in another process, unless its token is no longer this one; resolves when that has ended. So a kill of
-   * this process between the answer and its storage loses nothing.
+   * Renews the stored credential in another process, unless its token is no longer this one; resolves when that process is done. So a
+   * kill of this process between the answer and its storage loses nothing.
    */
   readonly renewElsewhere?: ((id: string, token: string) => Promise<void>) | undefined;
   /** What a person does about a missing sign-in, for messages. */
@@ -158,17 +158,17 @@ export interface CredentialEvent {
   readonly clientId?: string;
   /** Why it failed. */
   readonly reason?: string;
-  /** The caller whose own it is; none where all callers use it. */
+  /** The caller that owns the credential; undefined if all callers share it. */
   readonly caller?: string;
 }
 
 /** Tokens are renewed this long before they expire; short-lived ones at half their life. */
 const earlyMs = 60_000;
 
-/** How long an answer on whether a server offers OAuth is kept. */
+/** How long it is remembered whether a server offers OAuth. */
 const offerMs = 300_000;
 
-/** The authorizer of one server, by a credential in a store that other processes use too. */
+/** The authorizer of one server. Its credential is in a store that other processes use too. */
 export function createAuthorizer(options: AuthorizerOptions): Authorizer {
   return new StoredAuthorizer(options);
 }
@@ -224,18 +224,18 @@ class StoredAuthorizer implements Authorizer {
     return this.#isDue(credential) && isRenewable ? this.#renewed(credential) : credential.accessToken;
   }
 
-  /** The token of a credential that ends soon, or ended: a new one where that can be had. */
+  /** The token for a credential that expires soon, or has expired: a new one if possible. */
   async #renewed(due: Credential): Promise<string | undefined> {
-    const isOver = (): boolean =>
+    const hasExpired = (): boolean =>
       due.expiresAt !== undefined && due.expiresAt <= this.#options.terms.clock.date();
     try {
       const fresh = this.#isMachine ? await this.#obtain() : await this.#renew(due);
       if (fresh !== undefined) return fresh.accessToken;
     } catch (error) {
-      // The authorization server may be back before the token ends.
-      if (isOver()) throw error;
+      // The authorization server may be back before the token expires.
+      if (hasExpired()) throw error;
     }
-    return isOver() ? undefined : due.accessToken;
+    return hasExpired() ? undefined : due.accessToken;
   }
 
   #renew(used: Credential): Promise<Credential | undefined> {
@@ -261,11 +261,11 @@ class StoredAuthorizer implements Authorizer {
         throw new AuthorizationError("unreachable", nameOf(server), "its token could not be renewed");
       }
       if (stored === undefined)
-        this.#tell("refresh_failed", used, "the authorization server takes it no more");
-      else this.#tell("refresh", stored);
+        this.#report("refresh_failed", used, "the authorization server takes it no more");
+      else this.#report("refresh", stored);
       return stored;
     } catch (error) {
-      this.#tell("refresh_failed", used, error instanceof Error ? error.message : String(error));
+      this.#report("refresh_failed", used, error instanceof Error ? error.message : String(error));
       throw error;
     }
   }
@@ -317,11 +317,11 @@ class StoredAuthorizer implements Authorizer {
 
   async #keep(credential: Credential): Promise<Credential> {
     const { terms, id } = this.#options;
-    // First written, then used: a token that is used and lost would cost the sign-in.
+    // Write it before using it: if a token in use were lost, the user would have to sign in again.
     await terms.store.write(id, credential);
     this.#current = credential;
     this.#isRead = true;
-    this.#tell("login", credential);
+    this.#report("login", credential);
     return credential;
   }
 
@@ -330,7 +330,7 @@ class StoredAuthorizer implements Authorizer {
     return expiresAt !== undefined && expiresAt - Math.min(earlyMs, lifetimeMs / 2) <= now;
   }
 
-  #tell(kind: CredentialEvent["kind"], { issuer, client }: Credential, reason?: string): void {
+  #report(kind: CredentialEvent["kind"], { issuer, client }: Credential, reason?: string): void {
     this.#options.onEvent?.({
       kind,
       issuer: issuer.issuer,
@@ -355,9 +355,9 @@ type RenewalTerms = Pick<LoginTerms, "server" | "fetch" | "clock" | "store"> & {
 };
 
 /**
- * Renews the stored credential of an id, unless another process did, and stores the new one before it gives it. Undefined when a person
- * must sign in again: nothing is stored, or the refresh token is no longer good. Rejects when the authorization server could not be asked;
- * the stored credential is kept then.
+ * Renews the stored credential of an id, unless another process did, and stores the new one before resolving with it. Undefined when a
+ * person must sign in again: nothing is stored, or the refresh token is no longer valid. Rejects when the authorization server could not
+ * be asked, and then keeps the stored credential.
  */
 export function renewStored(
   terms: RenewalTerms,
@@ -394,6 +394,6 @@ async function renew(terms: RenewalTerms, stored: Credential): Promise<Credentia
     "refresh_token",
     { refresh_token: refreshToken },
   );
-  // The refresh token stays good unless there is another one (RFC 6749, section 6).
+  // The refresh token stays valid unless the answer has a new one (RFC 6749, section 6).
   return { ...renewed, issuer, refreshToken: renewed.refreshToken ?? refreshToken };
 }

@@ -12,7 +12,7 @@ import {
 } from "./guarded-fetch.ts";
 import { toScopes } from "./metadata.ts";
 
-/** The part of an authorization server's metadata that its tokens need later. */
+/** The part of an authorization server's metadata that renewing and revoking tokens needs. */
 interface TokenIssuer {
   readonly issuer: string;
   readonly tokenEndpoint: string;
@@ -22,32 +22,32 @@ interface TokenIssuer {
 /** The access that one owner has to one server. */
 export interface Credential {
   readonly issuer: TokenIssuer;
-  /** The server as its authorization server knows it; it goes with every request for a token. */
+  /** The server as its authorization server knows it; sent with every request for a token. */
   readonly resource?: string;
   readonly client: OAuthClient;
   readonly accessToken: string;
   readonly refreshToken?: string;
   /** In ms since the epoch; undefined when the authorization server did not say. */
   readonly expiresAt?: number;
-  /** How long the token was good for at first. */
+  /** How long the token was valid when it was issued. */
   readonly lifetimeMs?: number;
-  /** Those that were granted; those that were asked for where the answer does not say. */
+  /** The granted scopes, or the requested ones if the answer does not say. */
   readonly scopes: readonly string[];
 }
 
 /**
- * Keeps credentials, and the clients that were registered, by id. Values are JSON. What is written is kept when `write` resolves, also
- * if the process is killed then.
+ * Keeps credentials, and the clients that were registered, by id. Values are JSON. A value is stored for good when `write`
+ * resolves, even if the process is killed then.
  */
 export interface CredentialStore {
   read(id: string): Promise<object | undefined>;
   write(id: string, value: object): Promise<void>;
   remove(id: string): Promise<void>;
-  /** Runs work while no other process, and no other work of this one, does so under the same id. */
+  /** Runs work alone: no other work runs under the same id, in this process or another. */
   alone<T>(id: string, work: () => Promise<T>): Promise<T>;
 }
 
-/** A store that ends with the process. */
+/** A store in the memory of this process. */
 export function createMemoryStore(): CredentialStore {
   const records = new Map<string, object>();
   const queues = new Map<string, Promise<unknown>>();
@@ -81,19 +81,19 @@ export function clientRecordId(issuer: string, redirectUrl: string): string {
   return JSON.stringify(["client", issuer, redirectUrl]);
 }
 
-/** The metadata of an issuer as far as a credential has it. */
+/** The metadata of an issuer, as far as a credential stores it. */
 export function toServer({ issuer, tokenEndpoint }: TokenIssuer): AuthorizationServer {
   return { issuer, token_endpoint: tokenEndpoint };
 }
 
-/** The part of an issuer's metadata that is kept; undefined when it has no token endpoint. */
+/** The part of an issuer's metadata that is stored; undefined when it has no token endpoint. */
 function toTokenIssuer(as: AuthorizationServer): TokenIssuer | undefined {
   const { issuer, token_endpoint: tokenEndpoint, revocation_endpoint: revocationEndpoint } = as;
   if (tokenEndpoint === undefined) return undefined;
   return { issuer, tokenEndpoint, ...(revocationEndpoint === undefined ? {} : { revocationEndpoint }) };
 }
 
-/** How a client proves to be itself at the token endpoint. */
+/** How a client authenticates at the token endpoint. */
 type ClientAuthMethod = "none" | "client_secret_basic" | "client_secret_post" | "private_key_jwt";
 
 /** A client as one authorization server knows it. */
@@ -103,13 +103,13 @@ export interface OAuthClient {
   readonly method: ClientAuthMethod;
   /** How the authorization server came to know it: by hand, by the URL that is its id, or by registration. */
   readonly origin: "given" | "document" | "registered";
-  /** Where it gets its answers, if that was registered. */
+  /** The registered redirect URL, if it was registered. */
   readonly redirectUrl?: string;
-  /** When the secret ends, in ms since the epoch. */
+  /** When the secret expires, in ms since the epoch. */
   readonly secretEndsAt?: number;
 }
 
-/** The facts about a client that are known before its authorization server is. */
+/** The facts about a client that do not depend on its authorization server. */
 export interface ClientTerms {
   readonly clientId?: string | undefined;
   readonly clientSecret?: string | undefined;
@@ -147,7 +147,7 @@ export function findClient(as: AuthorizationServer, terms: ClientTerms): OAuthCl
   return undefined;
 }
 
-/** Registers a client (RFC 7591). Rejects with an `AuthorizationError` where that is not offered. */
+/** Registers a client (RFC 7591). Rejects with an `AuthorizationError` if the authorization server does not offer it. */
 export async function registerClient(options: RegisterOptions): Promise<OAuthClient> {
   const { as, terms, server, fetch, signal } = options;
   const { registration_endpoint: endpoint } = as;
@@ -177,7 +177,7 @@ export async function registerClient(options: RegisterOptions): Promise<OAuthCli
   return toClient(answer ?? {}, { ...options, method });
 }
 
-/** The error where clients must be registered by hand. */
+/** The error for an authorization server where clients must be registered by hand. */
 export function noRegistration(
   { issuer }: AuthorizationServer,
   { redirectUrl }: ClientTerms,
@@ -189,7 +189,7 @@ export function noRegistration(
   return new AuthorizationError("setup", nameOf(server), text);
 }
 
-/** What an authorization server made of the registration. The library's own reader refuses secrets without an end. */
+/** The registered client. The library's own reader refuses secrets that do not expire. */
 function toClient(
   answer: { readonly [key: string]: unknown },
   { as, terms, server, method }: RegisterOptions & { readonly method: ClientAuthMethod },
@@ -200,12 +200,12 @@ function toClient(
   const { redirectUrl } = terms;
   const registered = { clientId, origin: "registered", redirectUrl } as const;
   if (typeof secret !== "string") return { ...registered, method: "none" };
-  const said = answer["token_endpoint_auth_method"];
-  const asked = method === "none" ? pickMethod(as, ["client_secret_basic", "client_secret_post"]) : method;
+  const answeredMethod = answer["token_endpoint_auth_method"];
+  const fallback = method === "none" ? pickMethod(as, ["client_secret_basic", "client_secret_post"]) : method;
   return {
     ...registered,
     clientSecret: secret,
-    method: isMethod(said) ? said : asked,
+    method: isMethod(answeredMethod) ? answeredMethod : fallback,
     ...(typeof endsAt === "number" && endsAt > 0 ? { secretEndsAt: endsAt * 1000 } : {}),
   };
 }
@@ -214,13 +214,13 @@ function isMethod(value: unknown): value is ClientAuthMethod {
   return value === "none" || value === "client_secret_basic" || value === "client_secret_post";
 }
 
-/** The first that the authorization server offers. One that names none takes Basic (RFC 8414, section 2). */
+/** The first method that the authorization server offers. If its metadata names no methods, it takes Basic (RFC 8414, section 2). */
 function pickMethod(as: AuthorizationServer, methods: readonly ClientAuthMethod[]): ClientAuthMethod {
   const offered = as.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
   return methods.find((method) => offered.includes(method)) ?? "client_secret_basic";
 }
 
-/** How the client proves to be itself, for the library. */
+/** How the client authenticates, as the library takes it. */
 export async function toClientAuth(client: OAuthClient, privateKey?: string): Promise<ClientAuth> {
   const { ClientSecretPost, None, PrivateKeyJwt } = await import("oauth4webapi");
   const { method, clientSecret = "" } = client;
@@ -236,7 +236,7 @@ export async function toClientAuth(client: OAuthClient, privateKey?: string): Pr
   }
 }
 
-/** The library also encodes letters like `-`, which is right, and which some servers do not decode. */
+/** Basic authentication. The library also encodes characters like `-`, which is correct, but some servers do not decode them. */
 function basic(secret: string): ClientAuth {
   return (_as, { client_id: id }, _body, headers) => {
     const pair = `${encodeURIComponent(id)}:${encodeURIComponent(secret)}`;
@@ -250,7 +250,7 @@ const curves: { readonly [name: string]: string } = {
   secp521r1: "P-521",
 };
 
-/** A private key for signing. Its kind says the algorithm: ES256, ES384, ES512, Ed25519, or RS256. */
+/** A private key for signing. Its type determines the algorithm: ES256, ES384, ES512, Ed25519, or RS256. */
 async function readPrivateKey(pem: string): Promise<webcrypto.CryptoKey> {
   const { createPrivateKey, subtle } = await import("node:crypto");
   const key = createPrivateKey(pem);
@@ -267,13 +267,13 @@ async function readPrivateKey(pem: string): Promise<webcrypto.CryptoKey> {
 
 type Library = typeof oauth;
 
-/** The parts that every request for a token needs. */
+/** What every request for a token needs. */
 export interface TokenTerms {
   readonly as: AuthorizationServer;
   readonly client: OAuthClient;
   readonly privateKey?: string | undefined;
   readonly resource: string | undefined;
-  /** Those that are asked for. */
+  /** The requested scopes. */
   readonly scopes: readonly string[];
   readonly server: URL;
   readonly fetch: GuardedFetch;
@@ -291,7 +291,7 @@ export class TokenRefusal extends AuthorizationError {
   }
 }
 
-/** Asks for a token by one grant, and makes a credential of the answer. */
+/** Requests a token by one grant, and turns the answer into a credential. */
 export async function requestToken(
   terms: TokenTerms,
   grant: string,
@@ -341,7 +341,7 @@ export async function post(
     grant,
     { ...parameters },
     {
-      // The fetch below refuses URLs that are not HTTPS, except on this machine.
+      // The guarded fetch refuses URLs that are not HTTPS, except on this machine.
       [allowInsecureRequests]: true,
       [customFetch]: (url: string, { method, headers, body }: FormRequest) =>
         fetch(new URL(url), { method, headers, body: body.toString(), signal }).catch((error: unknown) => {
@@ -357,16 +357,16 @@ interface FormRequest {
   readonly body: URLSearchParams;
 }
 
-/** A refusal may repeat the code or the refresh token that came with the request; then its text is left out. */
+/** Removes the text of a refusal that repeats the code or the refresh token of the request. */
 function withoutSecrets(error: unknown, secrets: readonly string[], server: URL): unknown {
-  const isTold = (text: string): boolean =>
+  const hasSecret = (text: string): boolean =>
     secrets.some((secret) => secret.length >= minSecret && text.includes(secret));
-  if (!(error instanceof AuthorizationError) || !isTold(error.message)) return error;
-  const said = error instanceof TokenRefusal && !isTold(error.error) ? error.error : "";
-  return new TokenRefusal(server, "its authorization server", said, said || "it does not say why");
+  if (!(error instanceof AuthorizationError) || !hasSecret(error.message)) return error;
+  const code = error instanceof TokenRefusal && !hasSecret(error.error) ? error.error : "";
+  return new TokenRefusal(server, "its authorization server", code, code || "it does not say why");
 }
 
-/** Shorter texts turn up by chance. */
+/** Shorter texts may match by chance. */
 const minSecret = 6;
 
 async function readTokens(
@@ -388,11 +388,11 @@ async function readTokens(
   }
   try {
     const body = parseObject(await response.clone().text());
-    // An ID token is of no use here, and is not looked at.
+    // An ID token is not needed here, and is not validated.
     const plain = body === undefined || body["id_token"] === undefined ? response : withoutIdToken(body);
     return await processGenericTokenEndpointResponse(as, { client_id: client.clientId }, plain);
   } catch (error) {
-    // The error of the library holds the answer, and with it the tokens.
+    // Not the cause: the library's error holds the answer, and with it the tokens.
     const text = error instanceof Error ? error.message : "it cannot be read";
     throw new AuthorizationError("refused", nameOf(server), `the answer of ${as.issuer} is wrong: ${text}`);
   }

@@ -13,14 +13,14 @@ interface GuardedRequest {
 }
 
 /**
- * Fetches a small text from a host that a server named, which may be any host at all. Only HTTPS, but for this machine and the
+ * Fetches a small text from a host that a server named, which may be any host at all. Only HTTPS, except on this machine and at the
  * server's own origin; no redirects; no private addresses; little time, and few bytes. Rejects with a `ForbiddenAddress` for an
- * address that must not be asked, and with the network's error.
+ * address that must not be asked, or with the network's error.
  */
 export type GuardedFetch = (url: URL, request?: GuardedRequest) => Promise<Response>;
 
 interface GuardedFetchOptions {
-  /** The server whose authorization it is about. */
+  /** The server that needs authorization. */
   readonly server: URL;
   /** Hosts the user wrote into the config. */
   readonly named?: readonly string[];
@@ -49,7 +49,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
       import("ipaddr.js"),
     ]);
     const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-    // A literal address is not looked up.
+    // A literal address is never looked up, so check it here.
     const problem =
       isIP(host) === 0 || hosts.named.has(url.hostname)
         ? undefined
@@ -80,7 +80,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   };
 }
 
-/** A request to an API. Its body is sent once; what a redirect would change of it is not followed. */
+/** A request to an API. Redirects are followed for `GET` and `HEAD` only. */
 interface ApiRequest {
   readonly method: string;
   readonly headers?: { readonly [name: string]: string };
@@ -98,7 +98,7 @@ export interface ApiAnswer {
 }
 
 interface ApiFetchOptions {
-  /** Hosts that the user wrote, as in `URL.host` or `URL.hostname`: these may be private, and reached without TLS. */
+  /** Hosts that the user wrote, as in `URL.host` or `URL.hostname`: they may be private, and reached without TLS. */
   readonly named: readonly string[];
   readonly maxBytes: number;
   readonly timeoutMs: number;
@@ -109,8 +109,8 @@ interface ApiFetchOptions {
 const maxRedirects = 5;
 
 /**
- * Asks an API. Hosts that the user did not write must have public addresses and HTTPS. A `GET` follows redirects; to another origin
- * it goes without `secret` headers. Rejects with a `ForbiddenAddress`, for a body over `maxBytes`, and with the network's error.
+ * Asks an API. Hosts that the user did not write must have public addresses and HTTPS. A `GET` follows redirects, to another origin
+ * without the `secret` headers. Rejects with a `ForbiddenAddress`, for a body over `maxBytes`, or with the network's error.
  */
 export async function createApiFetch({
   named,
@@ -171,7 +171,7 @@ export async function createApiFetch({
   };
 }
 
-/** The text of an answer. Rejects when it has more bytes; `where` names its sender. */
+/** The text of an answer. Rejects if it has more than `maxBytes`; `where` names its sender in the error. */
 export async function readBoundedText(
   body: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -199,9 +199,9 @@ function hasNoBody(status: number): boolean {
   return status === 204 || status === 205 || status === 304;
 }
 
-function toHeaders(given: { readonly [name: string]: string | string[] | undefined }): Headers {
+function toHeaders(fields: { readonly [name: string]: string | string[] | undefined }): Headers {
   const headers = new Headers();
-  for (const [name, values = []] of Object.entries(given))
+  for (const [name, values = []] of Object.entries(fields))
     for (const value of typeof values === "string" ? [values] : values) headers.append(name, value);
   return headers;
 }
@@ -263,18 +263,18 @@ export function toAuthorizationError(error: unknown, server: URL): unknown {
 }
 
 function findForbidden(error: unknown): ForbiddenAddress | undefined {
-  for (let each = error, depth = 0; each instanceof Error && depth < 5; each = each.cause, depth++)
-    if (each instanceof ForbiddenAddress) return each;
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth++)
+    if (cause instanceof ForbiddenAddress) return cause;
   return undefined;
 }
 
-/** What an authorization server said when it refused: the error of RFC 6749, section 5.2, or the status. */
+/** Why an authorization server refused: the error of RFC 6749, section 5.2, or the status. */
 export function fetchFailure(status: number, answer: JsonMembers | undefined): string {
   const { error, error_description: description } = answer ?? {};
-  const said = [error, description].filter((part) => typeof part === "string");
-  return said.length === 0
+  const texts = [error, description].filter((part) => typeof part === "string");
+  return texts.length === 0
     ? `status ${status}`
-    : said
+    : texts
         .join(": ")
         .replaceAll(/[^\x20-\x7e]/g, " ")
         .slice(0, 300);
@@ -285,7 +285,7 @@ export function nameOf({ origin, pathname }: URL): string {
   return `${origin}${pathname}`;
 }
 
-/** Which hosts beside those of the public Internet may be asked. */
+/** The hosts that may be asked besides those of the public Internet. */
 interface ReachableHosts {
   /** The server is on this machine, so its authorization server may be too. */
   readonly isLoopbackAllowed: boolean;
@@ -295,13 +295,13 @@ interface ReachableHosts {
 
 type Addresses = typeof ipaddr;
 
-/** Whether a host of a URL is this machine. */
+/** Whether the host of a URL is this machine. */
 export function isLoopbackHost(hostname: string): boolean {
   const host = hostname.replace(/^\[(.*)\]$/, "$1");
   return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 }
 
-/** Why an address must not be asked; undefined when it may. Addresses that stand for others count as those. */
+/** Why an address must not be asked; undefined if it may be. An address that maps another one counts as that one. */
 function findAddressProblem(
   addresses: Addresses,
   address: string,
@@ -315,8 +315,8 @@ function findAddressProblem(
 }
 
 /**
- * Finds the addresses of a host and gives only those that may be asked. The socket is opened to what this function gives, so a
- * name that resolves to another address later changes nothing.
+ * Looks up a host, and fails if one of its addresses must not be asked. The socket is opened to the addresses found here, so it does
+ * not matter if the name resolves to another address later.
  */
 function createGuardedLookup(
   addresses: Addresses,

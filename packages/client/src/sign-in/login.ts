@@ -26,7 +26,7 @@ export interface LoginTerms {
   readonly enterprise?: EnterpriseOptions | undefined;
   /** The issuer that the user wrote down. */
   readonly issuer?: string | undefined;
-  /** Asked for instead of those that the server's metadata lists. */
+  /** Scopes to request instead of those that the server's metadata lists. */
   readonly scopes?: readonly string[] | undefined;
   /** Whether the server is named in requests to its authorization server; some refuse that. */
   readonly sendsResource: boolean;
@@ -35,15 +35,15 @@ export interface LoginTerms {
   readonly clock: Clock;
 }
 
-/** Why access is asked for now. */
+/** Why access is requested now. */
 export interface LoginOccasion {
   readonly challenge?: BearerChallenge | undefined;
-  /** The credential that was not enough, or no longer good. */
+  /** The credential that was not enough, or is no longer valid. */
   readonly earlier?: Credential | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Finds the authorization server, makes this client known to it, and begins a sign-in. */
+/** Finds the authorization server, registers this client if needed, and begins a sign-in. */
 export async function prepareLogin(terms: LoginTerms, occasion: LoginOccasion): Promise<PendingLogin> {
   const found = await discoverFor(terms, occasion);
   const { as } = found;
@@ -61,8 +61,8 @@ export async function prepareLogin(terms: LoginTerms, occasion: LoginOccasion): 
 }
 
 /**
- * Looks whether a sign-in could begin, and begins none. Rejects with the `AuthorizationError` that the sign-in would end with, as far as
- * that can be told before.
+ * Checks whether a sign-in could begin, without beginning one. Rejects with the `AuthorizationError` that the sign-in would end with, as
+ * far as that is known before.
  */
 export async function examineLogin(terms: LoginTerms): Promise<void> {
   const { as } = await discoverFor(terms, {});
@@ -70,7 +70,7 @@ export async function examineLogin(terms: LoginTerms): Promise<void> {
   throw noRegistration(as, terms.client, terms.server);
 }
 
-/** Obtains access without a person: for the program itself, or by the word of an enterprise. */
+/** Obtains access without a person: for the program itself, or through an enterprise. */
 export async function loginByMachine(terms: LoginTerms, occasion: LoginOccasion): Promise<Credential> {
   const { server, client: clientTerms, enterprise, fetch, clock, sendsResource } = terms;
   const found = await discoverFor(terms, occasion);
@@ -93,7 +93,7 @@ export async function loginByMachine(terms: LoginTerms, occasion: LoginOccasion)
   return enterprise === undefined ? requestForClient(request) : requestForEnterprise(request, enterprise);
 }
 
-/** Whether a server, or its origin, has metadata of OAuth: one that wants a fixed key has none. */
+/** Whether a server, or its origin, has OAuth metadata. A server that wants a fixed key has none. */
 export async function isOAuthOffered(
   { server, fetch, issuer }: LoginTerms,
   signal?: AbortSignal,
@@ -116,7 +116,7 @@ async function discoverFor(
   return found;
 }
 
-/** A client of the config, of a document, or one that was registered, now or before. */
+/** The client of the config or of a document, or one that was registered, now or before. */
 async function obtainClient(
   terms: Pick<LoginTerms, "client" | "store" | "server" | "fetch" | "clock">,
   as: AuthorizationServer,
@@ -135,7 +135,7 @@ async function obtainClient(
   });
 }
 
-/** What a challenge asks for; else what the config says; else all that the server lists. Access once granted is asked for again. */
+/** The scopes of the config and of the challenge, or all that the server lists if both name none; after a 403 also those granted before. */
 function scopesFor(
   { scopes: written }: LoginTerms,
   { scopes: listed, as }: Discovered,
@@ -147,7 +147,7 @@ function scopesFor(
   return [...new Set([...(written ?? []), ...before, ...wanted])];
 }
 
-/** A sign-in that began: all that its end is checked against. It is JSON, and must be kept from others. */
+/** A sign-in that has begun: all that its end is checked against. It is JSON, and must be kept secret. */
 export interface PendingLogin {
   /** The metadata of the authorization server that the user was sent to. */
   readonly as: AuthorizationServer;
@@ -204,8 +204,8 @@ async function beginLogin(options: BeginOptions): Promise<PendingLogin> {
 type FinishOptions = Pick<TokenTerms, "server" | "fetch" | "clock" | "privateKey" | "signal">;
 
 /**
- * Ends a sign-in with the address that the authorization server sent the user to. Rejects with an `AuthorizationError`; when the
- * answer is of another issuer, nothing of it is told.
+ * Ends a sign-in with the address that the authorization server sent the user to. Rejects with an `AuthorizationError`, which
+ * repeats nothing of an answer of another issuer.
  */
 export async function finishLogin(
   pending: PendingLogin,
@@ -233,8 +233,8 @@ async function readCode(pending: PendingLogin, callback: URL, server: URL): Prom
     parameters = validateAuthResponse(as, { client_id: client.clientId }, callback, state);
   } catch (error) {
     if (error instanceof AuthorizationResponseError) {
-      const said = [error.error, error.error_description].filter(Boolean).join(": ");
-      const text = said.replaceAll(/[^\x20-\x7e]/g, " ").slice(0, 300);
+      const reason = [error.error, error.error_description].filter(Boolean).join(": ");
+      const text = reason.replaceAll(/[^\x20-\x7e]/g, " ").slice(0, 300);
       throw new AuthorizationError("refused", nameOf(server), `${as.issuer} refuses: ${text}`);
     }
     const text =
@@ -247,14 +247,14 @@ async function readCode(pending: PendingLogin, callback: URL, server: URL): Prom
   return code;
 }
 
-/** The identity provider of an enterprise, which says which servers its people may use. */
+/** The identity provider of an enterprise, which decides which servers its users may use. */
 export interface EnterpriseOptions {
   /** The issuer of the identity provider. */
   readonly issuer: string;
   /** This client at the identity provider. */
   readonly clientId: string;
   readonly clientSecret?: string;
-  /** The ID token of the person who is signed in. It is asked for each time. */
+  /** The ID token of the signed-in user; called for each request. */
   readonly idToken: () => Promise<string>;
 }
 
@@ -265,8 +265,8 @@ function requestForClient(terms: TokenTerms): Promise<Credential> {
 }
 
 /**
- * Access for a person by the word of an enterprise: the identity provider changes the ID token for an authorization grant (RFC 8693),
- * and the authorization server of the MCP server takes that for an access token (RFC 7523).
+ * Access for a person through an enterprise: the identity provider exchanges the ID token for an authorization grant (RFC 8693), which
+ * the authorization server of the MCP server exchanges for an access token (RFC 7523).
  */
 async function requestForEnterprise(terms: TokenTerms, enterprise: EnterpriseOptions): Promise<Credential> {
   const { as, resource, scopes, server, fetch, signal } = terms;
@@ -304,13 +304,13 @@ const tokenTypes = "urn:ietf:params:oauth:token-type:";
 const tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange";
 const jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
-/** How an issuer is asked who a person is. `server` is the issuer itself. */
+/** How to ask an issuer who a person is. `server` is the issuer itself. */
 export type IdentityTerms = Pick<LoginTerms, "server" | "client" | "store" | "fetch" | "clock"> & {
-  /** As the issuer writes itself. */
+  /** The issuer exactly as it names itself. */
   readonly issuer: string;
 };
 
-/** A question who a person is, which the issuer asks on a page of its own. It must be kept from others. */
+/** A request to identify a person on a page of the issuer. It must be kept secret. */
 export interface PendingIdentity extends PendingLogin {
   /** Comes back in the ID token (OpenID Connect Core, section 3.1.2.1). */
   readonly nonce: string;
@@ -338,7 +338,7 @@ export async function beginIdentity(terms: IdentityTerms): Promise<PendingIdenti
   return { ...pending, url: url.href, nonce };
 }
 
-/** The subject that the issuer names at the end. Rejects with an `AuthorizationError`, which holds nothing of the answer. */
+/** The subject that the issuer names. Rejects with an `AuthorizationError`, which repeats nothing of the answer. */
 export async function finishIdentity(
   pending: PendingIdentity,
   callback: URL,
@@ -348,13 +348,13 @@ export async function finishIdentity(
   const { server, fetch, issuer, client: clientTerms } = terms;
   const code = await readCode(pending, callback, server);
   const library = await import("oauth4webapi");
-  const given = { code, redirect_uri: redirectUrl, code_verifier: verifier };
+  const parameters = { code, redirect_uri: redirectUrl, code_verifier: verifier };
   const { privateKey } = clientTerms;
   const response = await post(
     library,
     { as, client, privateKey, server, fetch },
     "authorization_code",
-    given,
+    parameters,
   );
   try {
     // The answer came straight from the issuer, so TLS vouches for it (OpenID Connect Core, section 3.1.3.7).
@@ -367,7 +367,7 @@ export async function finishIdentity(
     const claims = library.getValidatedIdTokenClaims(answer);
     if (claims?.iss === issuer) return claims.sub;
   } catch {
-    // The error of the library holds the answer, and with it the tokens.
+    // Not reported: the library's error holds the answer, and with it the tokens.
   }
   throw new AuthorizationError("refused", nameOf(server), "it did not say who signed in");
 }

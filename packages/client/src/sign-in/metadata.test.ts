@@ -26,7 +26,7 @@ describe("a challenge", () => {
     expect(parseChallenge(401, header)).toEqual({ status: 401 });
   });
 
-  test("is none for a 403 without a Bearer part, and for other answers", () => {
+  test("is missing for a 403 without a Bearer part, and for other answers", () => {
     expect(parseChallenge(403, undefined)).toBeUndefined();
     expect(parseChallenge(200, "Bearer")).toBeUndefined();
   });

@@ -4,11 +4,11 @@ import { isLoopbackHost, fetchJson, type JsonMembers, type GuardedFetch } from "
 
 /** Where and how a server wants requests to be authorized. */
 export interface Discovered {
-  /** Names the server to its authorization server, as the server writes it; undefined where it has no metadata (2025-03-26). */
+  /** The name of the server for its authorization server; undefined if the server has no metadata (2025-03-26). */
   readonly resource: string | undefined;
   readonly scopes: readonly string[];
   readonly as: AuthorizationServer;
-  /** There is no metadata at all: the endpoints are those that a server of 2025-03-26 would have. */
+  /** Whether there is no metadata at all. The endpoints are then those of a server of 2025-03-26. */
   readonly isGuess?: boolean;
 }
 
@@ -16,14 +16,14 @@ interface DiscoverOptions {
   readonly server: URL;
   readonly fetch: GuardedFetch;
   readonly challenge?: BearerChallenge | undefined;
-  /** The issuer that the user wrote into the config. It is asked, whatever the server says. */
+  /** The issuer that the user wrote into the config. It is used whatever the server says. */
   readonly issuer?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
  * Reads the metadata of a server (RFC 9728), and of the authorization server it names (RFC 8414 or OpenID Connect). Rejects with an
- * `AuthorizationError` when one of them is missing, or names another than the one it was asked for.
+ * `AuthorizationError` if one of them is missing, or is about another server than the one asked for.
  */
 export async function discover(options: DiscoverOptions): Promise<Discovered> {
   const { server, issuer } = options;
@@ -91,7 +91,7 @@ export async function findServerMetadata(
   return undefined;
 }
 
-/** Where the metadata of an authorization server may be, in the order in which it is looked for (RFC 8414, OpenID Connect). */
+/** Where the metadata of an authorization server may be, in the order of search (RFC 8414, OpenID Connect). */
 export function metadataUrlsOf({ origin, pathname }: URL): readonly string[] {
   const path = pathname.replace(/\/$/, "");
   return [
@@ -120,7 +120,7 @@ function checkServerMetadata(
   return found as unknown as AuthorizationServer;
 }
 
-/** HTTPS, or this machine for a server of this machine. A browser is sent to one of them, so nothing else will do. */
+/** Whether a URL is HTTPS, or on this machine for a server on this machine. A browser is sent to one, so no other scheme is allowed. */
 function isEndpoint(url: unknown, server: URL): boolean {
   if (typeof url !== "string" || !URL.canParse(url)) return false;
   const { protocol, hostname, username, password } = new URL(url);
@@ -129,7 +129,7 @@ function isEndpoint(url: unknown, server: URL): boolean {
   return protocol === "http:" && isLoopbackHost(hostname) && isLoopbackHost(server.hostname);
 }
 
-/** The endpoints of a server of 2025-03-26 without metadata. PKCE is a must there. */
+/** The endpoints of a server of 2025-03-26 without metadata. That revision requires PKCE. */
 function legacyEndpoints({ origin }: URL, issuer = origin): AuthorizationServer {
   return {
     issuer,
@@ -154,12 +154,12 @@ function describe(value: unknown): string {
   return value === undefined ? "nothing" : JSON.stringify(value).slice(0, 200);
 }
 
-/** Longer headers are not looked at. */
+/** Longer headers are cut. */
 const maxLength = 8192;
 
 /**
- * The Bearer challenge among those of a `WWW-Authenticate` header (RFC 9110, section 11.6.1). A 401 is a challenge also without
- * one; a 403 is none.
+ * The Bearer challenge among those of a `WWW-Authenticate` header (RFC 9110, section 11.6.1). Without one, a 401 is a challenge
+ * all the same, and a 403 is not.
  */
 export function parseChallenge(
   status: number,
@@ -186,13 +186,13 @@ export function toScopes(text: string | undefined): readonly string[] {
 }
 
 /** A scheme, or a parameter of the scheme before it. Both begin with a token. */
-const part = /\s*,?\s*([!#$%&'*+.^_`|~\w-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+)))?/gy;
+const schemeOrParameter = /\s*,?\s*([!#$%&'*+.^_`|~\w-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+)))?/gy;
 
 function bearerParams(text: string): ReadonlyMap<string, string> | undefined {
   let params: Map<string, string> | undefined;
   let isBearer = false;
-  part.lastIndex = 0;
-  for (let found = part.exec(text); found !== null; found = part.exec(text)) {
+  schemeOrParameter.lastIndex = 0;
+  for (let found = schemeOrParameter.exec(text); found !== null; found = schemeOrParameter.exec(text)) {
     const [, name = "", quoted, plain] = found;
     const value = quoted?.replaceAll(/\\(.)/g, "$1") ?? plain;
     if (value === undefined) {

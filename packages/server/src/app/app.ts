@@ -21,11 +21,11 @@ const optionKeys: KeysOf<AppOptions<undefined>> = keys(
 );
 
 /** The names that other libraries have for these keys. */
-const meant = { authenticate: "user", auth: "user", getUser: "user", seal: "secret" };
+const namesElsewhere = { authenticate: "user", auth: "user", getUser: "user", seal: "secret" };
 
 /**
- * An app: tools, resources and prompts, with no transport in it. Export it as the default, and run it by `junctor serve app.ts`, by
- * `app.fetch` where there are web requests, by `app.node` in a framework of Node, or by `app.listen()` and `app.stdio()`.
+ * An app: tools, resources and prompts, with no transport in it. Export it as the default, and run it with `junctor serve app.ts`, with
+ * `app.fetch` for web requests, with `app.node` in a Node framework, or with `app.listen()` and `app.stdio()`.
  *
  * @example
  * const app = createApp({ name: "geometry", version: "1.0.0" })
@@ -79,14 +79,14 @@ export function createApp<Found extends Authenticated = typeof anybody>(
     updated: resources.registry.updated,
   };
   const serving = createServing(app, options as unknown as AppOptions<undefined>);
-  // It has a getter, which spreading would read once and for all.
+  // Not spread: that would evaluate the getter of `server` now.
   return Object.defineProperties(app, Object.getOwnPropertyDescriptors(serving)) as never;
 }
 
 function assertAppOptions(options: object): void {
   const usage = 'createApp: write createApp({ name: "weather", version: "1.0.0" })';
   if (typeof options !== "object" || options === null) throw new TypeError(usage);
-  assertKnownKeys("createApp", options, optionKeys, meant);
+  assertKnownKeys("createApp", options, optionKeys, namesElsewhere);
   const { name, version, user, secret } = options as Partial<AppOptions<undefined>>;
   if (typeof name !== "string" || name === "" || typeof version !== "string") throw new TypeError(usage);
   if (user !== undefined && typeof user !== "function")
@@ -100,8 +100,8 @@ function assertAppOptions(options: object): void {
       );
 }
 
-/** A provider that offers nothing until it has something: what an app does not have is not declared to clients. */
+/** A provider that offers nothing until something was added, so that an app does not declare what it lacks. */
 function whenUsed(provider: Provider, isUsed: () => boolean): Provider {
-  const none = { serves: () => false };
-  return { ...provider, offers: (caller) => (isUsed() ? provider.offers(caller) : none) };
+  const noOffers = { serves: () => false };
+  return { ...provider, offers: (caller) => (isUsed() ? provider.offers(caller) : noOffers) };
 }

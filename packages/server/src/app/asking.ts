@@ -28,11 +28,11 @@ import {
   toSchema,
 } from "../registry/index.ts";
 
-/** What a handler may do in the middle of its work, whatever the era of its caller. */
+/** What a handler may ask and do while it runs, whatever the era of its caller. */
 export interface Asking {
   /**
-   * Asks the user to fill in a form, and resolves with the answer, checked by the schema. The handler is run again from its start
-   * when the answer is there: work before a question that must not happen twice goes into `once`.
+   * Asks the user to fill in a form, and resolves with the answer, checked by the schema. When the answer is there, the handler runs
+   * again from its start: put work before a question that must not happen twice into `once`.
    *
    * @throws ToolError `tool.declined` when the user says no or closes the form
    * @example
@@ -42,15 +42,15 @@ export interface Asking {
     message: string,
     form: Form & FlatForm<Form>,
   ): Promise<InferredOutput<Form>>;
-  /** Asks the user to visit a page; resolves when they agreed to open it. Throws like `ask`. */
+  /** Asks the user to visit a page; resolves when the user agreed to open it. Throws like `ask`. */
   visit(message: string, url: string): Promise<void>;
   /** Asks the model of the caller to write something. */
   sample(params: Parameters<typeof sample>[0]): Promise<Sampled>;
   /** Asks which folders the user is working in. */
   roots(): Promise<readonly Root[]>;
   /**
-   * Does a piece of work once, however often questions make the handler run again. What it gives is kept with the caller, sealed, so it
-   * must be JSON; work that fails is not kept. Names are unique in a handler.
+   * Does a piece of work once, however often questions make the handler run again. Its result is kept with the caller, sealed, so it must
+   * be JSON; failed work is done again. Each name may be used once in a handler.
    *
    * @example
    * const order = await once("order", () => shop.order(id));
@@ -58,7 +58,7 @@ export interface Asking {
   once<Result>(name: string, work: () => Awaitable<Result>): Promise<Result>;
 }
 
-/** Lets through the schema of a flat object. Any other must be of a type that is a sentence, which the compiler then shows. */
+/** Accepts the schema of a flat object. For any other it is a sentence, which the compiler shows as the error. */
 export type FlatForm<Form> = [NotFlat<InferredOutput<Form>>] extends [never]
   ? unknown
   : `A form is flat: ${NotFlat<InferredOutput<Form>>} must be a text, a number, a boolean or a choice`;
@@ -71,18 +71,18 @@ type NotFlat<Answer> = {
       : Field;
 }[keyof Answer & string];
 
-/** What earlier rounds of a call left. */
+/** The answers and the state of earlier rounds. */
 interface Earlier {
   readonly answers: AnswerReader;
   readonly state: unknown;
 }
 
-/** The results of `once` by name, each in an array: JSON has no undefined. */
+/** The results of `once` by name, each in an array that is empty for undefined, which JSON lacks. */
 type Kept = { readonly [name: string]: readonly unknown[] };
 
 /**
  * Runs a handler up to the first question without an answer, which ends the round, or to its end. A handler that waits for an answer
- * never goes on: it neither throws, so that no `catch` takes it for a refusal, nor returns.
+ * stays suspended: an error thrown into it could be caught and taken for a refusal.
  */
 export function runAsking(earlier: Earlier, handle: (asking: Asking) => unknown): unknown {
   const round = new AskingRound(earlier);
@@ -105,7 +105,7 @@ async function* streamAsking(
       yield step.value;
     }
   } finally {
-    // A generator that waits for an answer would not return before it has one.
+    // A generator that waits for an answer would never return.
     if (!isAsking) await events.return(undefined);
   }
 }
@@ -149,7 +149,7 @@ class AskingRound {
     );
   }
 
-  /** The answer to a question. Its key holds what was asked: an answer to another question must not be taken for it. */
+  /** The answer to a question. Its key contains a hash of the question, so that the answer to another one is not taken for it. */
   #answer<Answer>(question: Question, read: (key: string) => Answer | undefined): Promise<Answer> {
     const key = `${++this.#asked}-${fingerprint(JSON.stringify(question))}`;
     const answer = read(key);
@@ -159,11 +159,11 @@ class AskingRound {
     return new Promise(() => {});
   }
 
-  /** Ends the round with all that was asked, when the work that must happen once is done. */
+  /** Ends the round with all its questions, when the work of `once` is done. */
   async #end(): Promise<void> {
     if (this.#isEnding) return;
     this.#isEnding = true;
-    // Questions that are asked together are one round.
+    // Questions that are asked at the same time belong to one round.
     await Promise.resolve();
     let seen = -1;
     while (seen !== this.#works.size) {
@@ -197,7 +197,7 @@ class AskingRound {
   }
 }
 
-/** The answer, which throws for a field that it does not have: a misspelt one would be undefined, which is neither consent nor refusal. */
+/** The answer as an object that throws for unknown fields: a misspelt one would be undefined, which is neither consent nor refusal. */
 function refuseUnknown(answer: unknown, names: readonly string[], message: string): unknown {
   if (typeof answer !== "object" || answer === null) return answer;
   return new Proxy(answer, {

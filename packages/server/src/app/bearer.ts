@@ -3,8 +3,8 @@ import type { Caller } from "@junctor/core/mcp";
 import type { FindUser } from "./types.ts";
 
 /**
- * Finds users by the token of `Authorization: Bearer TOKEN`. Compare tokens by a lookup or by their hash. `stdio` is the user of a
- * client that started this process.
+ * Finds users by the token of `Authorization: Bearer TOKEN`. Find tokens by a lookup, or compare their hashes. `stdio` is the user on stdio:
+ * the one of the client that started this process.
  *
  * @example
  * createApp({ name: "issues", version: "1.0.0", user: bearer((token) => users.byToken(token)) });

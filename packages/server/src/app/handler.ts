@@ -3,14 +3,14 @@ import type { CompletionRegistry, ToolContext } from "../registry/index.ts";
 import { runAsking } from "./asking.ts";
 import type { Complete, LookContext } from "./types.ts";
 
-/** A handler of any kind, as it is called: with arguments or variables, and its context. */
+/** A handler of any kind, called with arguments or variables, and its context. */
 export type Handler = (subject: never, context: never) => unknown;
 
-/** What registries give their handlers, whatever kind they are of. */
+/** The context that every kind of registry gives its handlers. */
 export type RoundContext = CallContext &
   Pick<ToolContext, "answers" | "state"> & { readonly status?: (text: string) => Promise<void> };
 
-/** The handler of an app as one of a registry. What is not a function is left as it is: the registry says what is wrong with it. */
+/** The handler of an app as one of a registry. Returns anything but a function unchanged: the registry reports the mistake. */
 export function toHandler(handler: Handler): (subject: unknown, context: RoundContext) => unknown {
   if (typeof handler !== "function") return handler;
   return (subject, context) =>
@@ -26,18 +26,18 @@ export function toLook<More extends object>(context: CallContext, more: More): L
   return withContext(context, { ...more, user: userOf(context) });
 }
 
-/** The user as the app's `user` gave it; where another program found the caller, its name. */
+/** The user as the app's `user` returned it, or the name of a caller that another program authenticated. */
 function userOf({ identity, caller }: Pick<CallContext, "identity" | "caller">): unknown {
   return identity ?? (caller === undefined ? undefined : { name: caller });
 }
 
 /** Calls `register` for each completer of a spec. */
 export function eachCompleter(
-  given: object | undefined,
+  completers: object | undefined,
   register: (name: string, complete: Parameters<CompletionRegistry["registerPrompt"]>[2]) => void,
 ): void {
-  for (const [name, complete] of Object.entries(given ?? {}) as [string, Complete<unknown>][])
-    // What is not a function is refused where it is registered.
+  for (const [name, complete] of Object.entries(completers ?? {}) as [string, Complete<unknown>][])
+    // `register` refuses anything but a function.
     register(
       name,
       typeof complete === "function"

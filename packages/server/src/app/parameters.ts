@@ -9,20 +9,21 @@ const contextKeys: KeysOf<AppContext<unknown> & { readonly uri: string }> = {
   ...keys("wantsProgress logLevel session release observation"),
 };
 
-/** What a handler may take: the names of its arguments, where they are known, and what they are called in a message. */
-interface Takes {
+/** The arguments that a handler may take, and words for messages about them. */
+interface Accepted {
   /** Such as `Tool "weather"`. */
   readonly what: string;
   /** Such as `arguments`. */
   readonly plural: string;
+  /** Undefined where they are not known. */
   readonly names: readonly string[] | undefined;
 }
 
 /**
- * Throws a `TypeError` for a handler that takes what it will never get: `({ cty }) => …` where the argument is `city`. The compiler finds
- * that in TypeScript; here it is read from the text of the function, as far as its parameters are plain patterns.
+ * Throws a `TypeError` for a handler that takes an argument it will never get: `({ cty }) => …` where the argument is `city`. In TypeScript
+ * the compiler finds that; here the text of the function is read, as far as its parameters are plain patterns.
  */
-export function assertTakes(handler: unknown, { what, plural, names }: Takes): void {
+export function assertTakes(handler: unknown, { what, plural, names }: Accepted): void {
   if (typeof handler !== "function") return;
   const [subject, context] = readParameters(Function.prototype.toString.call(handler));
   if (names !== undefined) assertNames(what, subject, names, plural);
@@ -43,7 +44,7 @@ function assertNames(
   );
 }
 
-/** The names of the arguments that a handler gets for a schema; undefined where others may come, or a transform may change them. */
+/** The names of the arguments that a handler gets for a schema; undefined if there may be others, or a transform may change them. */
 export function namesOf(source: SchemaSource | undefined, handler: unknown): readonly string[] | undefined {
   if (source === undefined) return [];
   const [taken] =
@@ -66,7 +67,7 @@ function propertiesOf(json: JsonSchema): readonly string[] | undefined {
   return Object.keys(properties);
 }
 
-/** The names that each parameter takes apart, `undefined` for one that it does not. */
+/** The names that each parameter destructures; undefined for a parameter that is not destructured. */
 function readParameters(text: string): readonly (readonly string[] | undefined)[] {
   const head = /^(?:async\b\s*)?(?:function\b\s*)?\*?\s*[\w$]*\s*\(/.exec(text)?.[0];
   if (head === undefined) return [];
@@ -82,7 +83,7 @@ function readParameters(text: string): readonly (readonly string[] | undefined)[
 
 const closers: { readonly [opener: string]: string } = { "(": ")", "[": "]", "{": "}" };
 
-/** The parts between commas, up to the bracket that closes what the text is in. Texts with comments or templates in them are not read. */
+/** The parts between commas, up to the bracket that closes the list. None for a text with comments or templates. */
 function splitAtCommas(text: string): readonly string[] {
   const parts: string[] = [];
   const open: string[] = [];

@@ -35,8 +35,8 @@ export function addPrompt(
   const schema = args === undefined ? undefined : toSchema(args, { what: `${what}: args` });
   const listed = schema === undefined ? [] : toArguments(what, schema.json);
   const run = toHandler(handler);
-  const checkedHandler: PromptHandler = (given, context) =>
-    andThen(settled(schema?.check(given) ?? { ok: true as const, value: given }), (checked) => {
+  const checkedHandler: PromptHandler = (strings, context) =>
+    andThen(settled(schema?.check(strings) ?? { ok: true as const, value: strings }), (checked) => {
       if (checked.ok) return run(checked.value, context) as ReturnType<PromptHandler>;
       throw new RpcError("rpc.invalid_params", `Invalid params: ${describeIssues(checked.issues)}`);
     });

@@ -19,7 +19,7 @@ type List = (context: LookContext<unknown>) => Awaitable<readonly (string | Reso
 export interface AppResources {
   readonly registry: ResourceRegistry;
   readonly completion: CompletionRegistry;
-  /** What templates list, by template. */
+  /** The functions that list resources, by template. */
   readonly listers: Map<string, List>;
   readonly used: { resources: boolean; completion: boolean };
 }
@@ -71,7 +71,7 @@ function toContents(value: unknown, uri: string, mimeType = "application/json"):
   return isContents ? (value as ReadResult) : { uri, mimeType, text: JSON.stringify(value) };
 }
 
-/** The resources with those that the templates list for the caller. */
+/** The resources, together with those that the templates list for the caller. */
 export function withListed({ registry, listers }: AppResources): Provider {
   return {
     ...registry,

@@ -77,7 +77,7 @@ export function createServing(provider: Provider, options: AppOptions<undefined>
   };
 }
 
-/** The seal of an app. Without a secret of its own it takes that of the environment. */
+/** The seal of an app. Without a secret of its own, the app uses that of the environment. */
 function sealOf(secret: AppOptions<undefined>["secret"], env: unknown): Seal {
   if (secret !== undefined) return createSeal({ secrets: [secret].flat() });
   const found =
@@ -90,7 +90,7 @@ function secretIn(env: unknown): string | undefined {
   return typeof secret === "string" ? secret : undefined;
 }
 
-/** Whether requests reach us by a name that the platform chose: no page can make a browser send one to this machine. */
+/** Whether requests reach us by a host name of the platform. Then DNS rebinding is impossible. */
 function isHostedByName(): boolean {
   const { navigator } = globalThis as { readonly navigator?: { readonly userAgent?: string } };
   return navigator?.userAgent === "Cloudflare-Workers";

@@ -1,7 +1,7 @@
 import type { Server } from "@junctor/core/mcp";
 import type { FetchOptions, NodeHandler, toFetchHandler } from "../http/index.ts";
 
-// The transports of an app, each loaded when it is first used. Runtimes without Node get another file in place of this one, from edge.
+// The transports of an app, each loaded when it is first used. For runtimes without Node, edge/transports.ts replaces this file.
 
 export { listenHttp } from "../http/index.ts";
 export { serveStdio } from "../listen/index.ts";

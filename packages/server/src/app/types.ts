@@ -31,7 +31,7 @@ import type {
 import type { ServerInfo, ServerOptions } from "../wire/index.ts";
 import type { Asking } from "./asking.ts";
 
-/** Says who sent a request; see `bearer`. On stdio it is asked once, without a request. */
+/** Finds the user who sent a request; see `bearer`. On stdio it is called once, without a request. */
 export type FindUser<Found> = (
   header: (name: string) => string | undefined,
   request?: AuthRequest,
@@ -40,13 +40,13 @@ export type FindUser<Found> = (
 /** An app: what it is called, who may use it, and settings of its parts. */
 export interface AppOptions<Found extends Authenticated> extends ServerInfo {
   /**
-   * Finds the user who sent a request. What it gives is `user` in every handler, as it is; its `name` tells users apart. Undefined
-   * refuses the request, `anybody` serves it without a user. Left out, everybody on this machine is served.
+   * Finds the user who sent a request. Handlers get what it returns as `user`; the `name` identifies the user. Undefined refuses
+   * the request, and `anybody` serves it without a user. Left out, everybody on this machine is served.
    */
   readonly user?: FindUser<Found>;
   /**
-   * At least 32 characters. Processes that share it serve each other's sessions and answers. By default that of `JUNCTOR_SECRET` in the
-   * environment, or else a random one. Several, for rotation: the first seals, all of them open.
+   * At least 32 characters. Processes that share it serve each other's sessions and answers. The default is `JUNCTOR_SECRET` of the
+   * environment, or else a random secret. Several are for rotation: the first seals, all of them open.
    */
   readonly secret?: string | readonly string[];
   /** How HTTP is answered, such as `allowedHosts`. */
@@ -63,7 +63,7 @@ export interface AppOptions<Found extends Authenticated> extends ServerInfo {
   readonly onError?: (error: unknown, name: string) => void;
 }
 
-/** The user that handlers get, from what `user` gives. */
+/** The user that handlers get, from what `user` returns. */
 export type UserOf<Found> = Found extends typeof anybody | string
   ? Found extends string
     ? Caller
@@ -72,21 +72,21 @@ export type UserOf<Found> = Found extends typeof anybody | string
     ? never
     : Found;
 
-/** What a handler gets besides its arguments: facts about the call, its user, and ways to ask. */
+/** What a handler gets besides its arguments: facts about the call, its user, and functions to ask with. */
 export interface AppContext<User>
   extends Asking, Omit<ToolContext, "answers" | "state" | "ask" | "identity" | "emit" | "visited"> {
-  /** Who is calling, as the `user` of the app found them. */
+  /** Who is calling, as the app's `user` returned it. */
   readonly user: User;
-  /** Says where the work is: the status of a task, or progress of a call. */
+  /** Reports where the work is: as the status of a task, or the progress of a call. */
   status(text: string): Promise<void>;
 }
 
-/** What completers and lists get to know. */
+/** The context of completers and lists. */
 export interface LookContext<User> extends Omit<CallContext, "ask" | "identity" | "emit" | "visited"> {
   readonly user: User;
 }
 
-/** A tool of an app: what it says about itself, and whether it may run as a task. */
+/** A tool of an app: its definition, and whether it may run as a task. */
 export interface AppToolSpec<Input extends SchemaSource, Output extends SchemaSource> extends ToolSpec<
   Input,
   Output
@@ -95,7 +95,7 @@ export interface AppToolSpec<Input extends SchemaSource, Output extends SchemaSo
   readonly task?: "optional" | "required";
 }
 
-/** What a tool's handler may give back. */
+/** What a tool's handler may return. */
 export type ToolOutput<Output> = [Output] extends [never] ? HandlerResult : OutputResult<ValueOf<Output>>;
 
 /** The code of a tool: a function, or a generator that yields events as they happen. */
@@ -117,13 +117,13 @@ export type Complete<User> = (
 export interface AppResourceSpec<Uri extends string, User> extends Partial<
   Omit<Resource & ResourceTemplate, "uri" | "uriTemplate">
 > {
-  /** The resources of a template that callers find in their list: URIs, or resources with a name. */
+  /** Lists resources of the template: URIs, or resources with a name. */
   readonly list?: (context: LookContext<User>) => Awaitable<readonly (string | Resource)[]>;
   /** Completes variables of the template. */
   readonly complete?: { readonly [Name in VariableNames<Uri>]?: Complete<User> };
 }
 
-/** What a reader of a resource gives: text, bytes, contents in the protocol's form, or any other value, which is sent as JSON. */
+/** What a reader of a resource returns: text, bytes, contents in the protocol's form, or any other value, which is sent as JSON. */
 export type ResourceOutput = ReadResult | object | number | boolean | null;
 
 /** The code of a resource. */
@@ -146,7 +146,7 @@ export type AppPromptHandler<Args, User> = (
   context: AppContext<User>,
 ) => Awaitable<PromptOutput>;
 
-/** The variables of a URI template, by its text. Those of `{x}` and `{+x}` are always there. */
+/** The variables of a URI template, from its text. Those of `{x}` and `{+x}` are always there. */
 export type VariablesOf<Uri extends string> = string extends Uri
   ? { readonly [name: string]: string }
   : { readonly [Name in AlwaysThere<Expressions<Uri>>]: string } & {
@@ -170,7 +170,7 @@ type NamesIn<Names extends string> = Names extends `${infer Name},${infer Rest}`
   ? Name | NamesIn<Rest>
   : Names;
 
-/** The tools of an app, for its clients: what each takes and gives. */
+/** The types of a tool for clients of the app: its arguments and its result. */
 export type ToolTypes<Input, Output> = {
   readonly input: InferredInput<Input>;
   readonly output: [Output] extends [never]
@@ -185,13 +185,13 @@ export interface Serving {
   /** The app ready for the wire; made when it is first needed. */
   readonly server: Server;
   /**
-   * Answers a web request, at whatever path: in Workers, Bun and Deno as the default export, in Next as `GET`, `POST` and `DELETE`, in
-   * Hono by `(c) => app.fetch(c.req.raw)`. The secret may come as `JUNCTOR_SECRET` of the second argument, as Workers have it.
+   * Answers a web request at any path: in Workers, Bun and Deno as the default export, in Next as `GET`, `POST` and `DELETE`, in Hono
+   * with `(c) => app.fetch(c.req.raw)`. `JUNCTOR_SECRET` of the second argument, as Workers pass it, may be the secret.
    */
   readonly fetch: (request: Request, env?: unknown) => Promise<Response>;
   /**
-   * Answers a request of `node:http`, at whatever path: `http.createServer(app.node)`, `express.all("/mcp", app.node)`. Where the framework
-   * keeps the body that it parsed elsewhere than in `request.body`, pass it as the third argument.
+   * Answers a request of `node:http` at any path: `http.createServer(app.node)`, `express.all("/mcp", app.node)`. If the framework parsed
+   * the body and does not keep it in `request.body`, pass it as the third argument.
    */
   readonly node: NodeHandler;
   /** Listens on HTTP, by default at `http://127.0.0.1:7780/mcp`. Beyond loopback the app must have a `user`. */
@@ -202,7 +202,7 @@ export interface Serving {
 
 /** Tools, resources and prompts, and every way to serve them. Made by `createApp`. An app is a provider: `compose` takes it too. */
 export interface App<User = undefined, Tools = object> extends Provider, Serving {
-  /** For clients of the app; there is no such value. */
+  /** The types of the tools, for clients of the app. It has no value. */
   readonly "~tools"?: Tools;
   /** Adds a tool. Throws at once for a bad or taken name, an unknown key, a missing handler, and a schema that cannot be used. */
   tool<
@@ -220,12 +220,12 @@ export interface App<User = undefined, Tools = object> extends Provider, Serving
     spec: AppResourceSpec<NoInfer<Uri>, User>,
     read: AppResourceHandler<NoInfer<Uri>, User>,
   ): App<User, Tools>;
-  /** Adds a prompt. The handler gives the user's message as text, messages, or a whole result. */
+  /** Adds a prompt. The handler returns the user's message as text, messages, or a whole result. */
   prompt<const Args extends SchemaSource = NoInput>(
     name: string,
     spec: AppPromptSpec<Args, User>,
     handler: AppPromptHandler<NoInfer<Args>, User>,
   ): App<User, Tools>;
-  /** Tells those who subscribed to a resource that it changed. */
+  /** Notifies the subscribers of a resource that it changed. */
   updated(uri: string): void;
 }

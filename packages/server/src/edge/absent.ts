@@ -1,2 +1,2 @@
-// In place of what is loaded when it is first needed, and is not needed here: ajv, the texts of all errors, YAML, the listener of Node.
+// Replaces modules that are loaded on demand and never needed here: ajv, the texts of all errors, YAML, the listener of Node.
 export {};

@@ -1,4 +1,4 @@
-// The part of node:buffer that is used here, where there is none.
+// The part of node:buffer that we use, for runtimes without it.
 
 type Encoding = "utf8" | "base64" | "base64url" | "hex" | "latin1";
 
@@ -16,7 +16,7 @@ const toText: { readonly [Name in Encoding]: (bytes: Uint8Array) => string } = {
 };
 
 const fromBase64 = (text: string): Uint8Array => {
-  // As Node reads it: both alphabets, and whatever else is in between is skipped.
+  // As Node reads it: both alphabets, and all other characters are skipped.
   const plain = text
     .replaceAll("-", "+")
     .replaceAll("_", "/")
@@ -33,7 +33,7 @@ const toBytes: { readonly [Name in Encoding]: (text: string) => Uint8Array } = {
   hex: (text) => Uint8Array.from(text.match(/[0-9a-f]{2}/gi) ?? [], (pair) => Number.parseInt(pair, 16)),
 };
 
-/** Bytes with the methods of Node's buffers. What `subarray` gives has them too. */
+/** Bytes with the methods of Node's buffers. The result of `subarray` has them too. */
 export class Buffer extends Uint8Array {
   static override from(
     source: string | ArrayLike<number> | Iterable<number> | ArrayBuffer,

@@ -3,8 +3,8 @@ import { hkdf } from "@noble/hashes/hkdf.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { Buffer } from "./buffer.ts";
 
-// The part of node:crypto that is used here, where there is none. The Web Crypto of these runtimes answers by promises alone, and a seal does
-// not wait.
+// The part of node:crypto that we use, for runtimes without it. The Web Crypto of these runtimes is asynchronous, and a seal must be made
+// synchronously.
 
 type Encoding = "hex" | "base64url" | "utf8";
 
@@ -44,7 +44,7 @@ export function hkdfSync(
 
 const tagBytes = 16;
 
-/** AES-256-GCM in one piece, which comes out of `final`. */
+/** AES-256-GCM of one piece: `final` returns all of the output. */
 class Gcm {
   readonly #key: Uint8Array;
   readonly #nonce: Uint8Array;

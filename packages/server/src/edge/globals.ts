@@ -1,8 +1,8 @@
-// What the bundle for runtimes without Node has in place of Node's global names; scripts/bundle.mjs puts them there.
+// Replaces Node's globals in the bundle for runtimes without Node, which scripts/bundle.mjs makes.
 
 import { createHash, createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "./crypto.ts";
 
-/** Runs code without a watchdog: these platforms end a request that takes too much time themselves. */
+/** Runs code without a watchdog: these platforms themselves end a request that takes too long. */
 class Script {
   runInContext(context: { readonly run: () => void }): void {
     context.run();
@@ -28,7 +28,7 @@ export const process = {
   cpuUsage: (): { readonly user: number; readonly system: number } => ({ user: 0, system: 0 }),
 };
 
-/** A timer as Node has it: it can be told not to keep the process alive, which nothing does here. */
+/** A timer with the `unref` of Node, which has no effect here. */
 class Timer {
   readonly id: ReturnType<typeof globalThis.setTimeout>;
 

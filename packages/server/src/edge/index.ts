@@ -1,4 +1,4 @@
-/** The names of this package that need no Node, for runtimes that have none: Workers and the like. */
+/** The names of this package that do not need Node, for Workers and similar runtimes. */
 
 export { anybody, createMemoryEventStore } from "../http/index.ts";
 export { bearer, createApp } from "../app/index.ts";

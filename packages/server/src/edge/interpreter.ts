@@ -1,6 +1,6 @@
 import { type OutputUnit, type SchemaDraft, Validator } from "@cfworker/json-schema";
 
-// JSON Schemas are checked by an interpreter where code must not be made from text, in place of ajv (decision 11).
+// Replaces ajv where code must not be made from text: an interpreter checks values against JSON Schemas (decision 11).
 
 interface Fault {
   readonly keyword: string;
@@ -14,7 +14,7 @@ interface Validate {
   errors: readonly Fault[] | null;
 }
 
-/** As much of the class of ajv as the checks of JSON Schemas use. */
+/** The part of ajv's class that the checks of JSON Schemas use. */
 class Interpreter {
   readonly formats: object = {};
   errors: readonly Fault[] | null = null;
@@ -26,7 +26,7 @@ class Interpreter {
     this.#allErrors = allErrors;
   }
 
-  /** Judges a schema; the meta-schema is that of the draft. */
+  /** Checks a schema. Only the types are checked, whatever the meta-schema. */
   validate(_metaSchema: string, schema: object): boolean {
     const fault = findTypeFault(schema, "");
     this.errors = fault === undefined ? null : [fault];
@@ -58,7 +58,7 @@ const of = (draft: SchemaDraft): new (options: Options) => Interpreter =>
     }
   };
 
-/** The names of `schema/ajv.ts` in core, which this file is in place of. */
+/** Has the names of `schema/ajv.ts` in core, which this file replaces. */
 export const ajvOf: { readonly [dialect: string]: new (options: Options) => Interpreter } = {
   "2020-12": of("2020-12"),
   "2019-09": of("2019-09"),
@@ -70,7 +70,7 @@ export function addFormats(): void {}
 
 const types = new Set<unknown>(["string", "number", "integer", "boolean", "null", "array", "object"]);
 
-/** An unknown `type` would refuse every value without a word. */
+/** Finds an unknown `type`, which would silently refuse every value. */
 function findTypeFault(schema: unknown, at: string): Fault | undefined {
   if (typeof schema !== "object" || schema === null) return undefined;
   const { type, properties } = schema as { readonly type?: unknown; readonly properties?: object };
@@ -86,7 +86,7 @@ function findTypeFault(schema: unknown, at: string): Fault | undefined {
   return undefined;
 }
 
-/** The interpreter takes patterns as Unicode only, and throws for escapes such as `\_` that other languages have. */
+/** Rewrites patterns: the interpreter takes Unicode patterns only, and throws for escapes such as `\_` of other languages. */
 function withLenientPatterns(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(withLenientPatterns);
@@ -111,7 +111,7 @@ function toUnicodePattern(pattern: string): string {
   }
 }
 
-/** Keywords whose fault only says that there is one further in. */
+/** Keywords whose fault only says that there is another fault further in. */
 const outer = new Set([
   "properties",
   "items",
@@ -127,7 +127,7 @@ function innermost(units: readonly OutputUnit[]): readonly OutputUnit[] {
   return inner.length === 0 ? units : inner;
 }
 
-/** In the form of ajv. The facts that its keywords have are in the message already. */
+/** A fault in the form of ajv. The message already contains the params. */
 const toFault = ({ keyword, instanceLocation, error }: OutputUnit): Fault => ({
   keyword: keyword === "required" ? keyword : "value",
   instancePath: instanceLocation.slice(1),

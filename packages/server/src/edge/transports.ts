@@ -1,6 +1,6 @@
 import { toFetchHandler } from "../http/index.ts";
 
-// In place of the transports of an app: there is no standard input here, no port to listen on, and no request of node:http.
+// Replaces app/transports.ts: these runtimes have no standard input, no port to listen on, and no node:http.
 
 const absent = (what: string) => (): never => {
   throw new TypeError(

@@ -5,7 +5,7 @@ import type { Caller, HeaderLookup } from "@junctor/core/mcp";
 /** A caller that needs no name. */
 export const anybody: unique symbol = Symbol("anybody");
 
-/** Why a request is not let in, and what its client may do about it. */
+/** Why a request is refused, and what its client can do about it. */
 export interface AuthRefusal {
   /** The HTTP status. */
   readonly refused: 400 | 401 | 403 | 503;
@@ -26,7 +26,7 @@ export interface AuthRequest {
   readonly path: string;
   /** The certificate that the client proved to own, on a connection with TLS that asks for one; undefined when there is none. */
   readonly certificate?: ClientCertificate | undefined;
-  /** The address that the request came from. Senders share by it what strangers could use up. */
+  /** The address that the request came from. Limits for callers without a name are counted by it. */
   readonly remoteAddress?: string | undefined;
 }
 
@@ -44,7 +44,7 @@ export interface ClientCertificate {
   readonly thumbprint: string;
 }
 
-/** Says who sent a request. A function with the headers as its only parameter is enough. */
+/** Finds out who sent a request. A function with the headers as its only parameter is enough. */
 export interface Authenticate {
   (header: HeaderLookup, request?: AuthRequest): Awaitable<Authenticated>;
   /**
@@ -56,7 +56,7 @@ export interface Authenticate {
   readonly challengeFor?: (scopes: readonly string[], path: string) => string;
 }
 
-/** The caller that an `authenticate` of any program found, if it has a name. */
+/** The caller that `authenticate` found, if it has a name. */
 export function toCaller(known: Authenticated): Caller | undefined {
   if (typeof known === "string") return { name: known };
   const isCaller = typeof known === "object" && known !== null && "name" in known;
@@ -86,7 +86,7 @@ export function toChallenge({ error, description, metadataUrl, scopes }: Challen
   return parameters.length === 0 ? "Bearer" : `Bearer ${parameters.join(", ")}`;
 }
 
-/** Characters that may not stand in the parameters of RFC 6750 are left out. */
+/** A value without the characters that RFC 6750 does not allow in parameters. */
 function toQuoted(text: string): string {
   return text.replaceAll(/[^\u0020\u0021\u0023-\u005B\u005D-\u007E]/g, "");
 }

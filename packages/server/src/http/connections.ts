@@ -11,7 +11,7 @@ interface Connection {
   close(): void;
 }
 
-/** Settings of a listener: how long a client may take to send the headers, and the whole request. 0 means no limit. */
+/** Node's settings for how long a client may take to send the headers, and the whole request. 0 means no limit. */
 export function toTimeouts(
   headersTimeout: number,
   requestTimeout: number,
@@ -26,10 +26,10 @@ export function toTimeouts(
 }
 
 /**
- * Limits the connections of a listener and shares them out by address. At the limit, a new connection replaces the oldest one whose request is
- * unfinished, or else the oldest idle one, of the address that holds most or of its own. So a client that sends half requests locks out
- * nobody, not even others at its address. If all of those are busy, the new connection is refused. Call it after adding all
- * other handlers.
+ * Limits the connections of a listener, fairly by address. At the limit, a new connection replaces the oldest one with an unfinished
+ * request, or else the oldest idle one, of the address that holds most or of its own. So a client that sends incomplete requests locks
+ * out nobody, not even others at its address. If all of those are busy, the new connection is refused. Call it after adding all other
+ * handlers.
  */
 export function limitConnections(listener: Server, total: number): void {
   const quota = new Quota<string | undefined>({ what: "connections", total });

@@ -17,7 +17,7 @@ import {
 } from "./reply.ts";
 import type { ResumableStream, LiveSession, SessionTable } from "./session-table.ts";
 
-/** Whether the answers are JSON or event streams: by what the call does, or always one of them. */
+/** Whether the answers are JSON or event streams: `auto` depends on what the call does. */
 export type Responses = "auto" | "json" | "sse";
 
 /** The parts and settings that all requests to one HTTP endpoint share. */
@@ -33,22 +33,22 @@ export interface Endpoint {
   /** How long a client that was sent away should wait before it comes back. */
   readonly retryMs: number;
   readonly maxBodyBytes: number;
-  /** Whether the endpoint is stopping: calls that run may finish, and no call begins. */
+  /** Whether the endpoint is stopping: running calls may finish, and no call begins. */
   readonly isDraining: boolean;
   /** Whether memory is short, and for whom. */
   readonly shortage: Shortage;
-  /** Starts an event stream and keeps it alive. Calls back when it ended, was cut, or the client is gone. */
+  /** Starts an event stream and keeps it alive. Calls back when it has ended, was cut, or the client is gone. */
   openSink(reply: Reply, headers: HttpHeaders, onClosed?: () => void): FrameSink;
   /** Ends a stream and drops its stored events. */
   forget(stream: ResumableStream): void;
-  /** The challenge for a caller that lacks scopes, where callers come with tokens. */
+  /** The challenge for a caller that lacks scopes, if callers have tokens. */
   readonly challengeFor: Authenticate["challengeFor"];
   readonly onWarning: OnWarning;
-  /** Tells of a caller that was refused because it holds too much, now and then. */
+  /** Warns about a caller that was refused because it holds too much; repetitions are counted. */
   onRefused(owner: string | undefined, error: RpcError): void;
 }
 
-/** A session, for the people who run the server. */
+/** A session, for administrators. */
 interface SessionFacts {
   readonly caller: string | undefined;
   readonly client: Implementation;
@@ -58,7 +58,7 @@ interface SessionFacts {
   readonly calls: number;
   readonly streams: number;
   readonly subscriptions: number;
-  /** Questions to its client that are not answered. */
+  /** Questions to its client that are not answered yet. */
   readonly questions: number;
 }
 
@@ -68,8 +68,9 @@ export interface HttpLoad {
   readonly streams: number;
   /** Legacy sessions in memory. */
   readonly sessions: readonly SessionFacts[];
-  /** Whether no call begins any more, and whether none begins for lack of memory. */
+  /** Whether the endpoint is stopping, so that no call begins. */
   readonly isDraining: boolean;
+  /** Whether memory is so short that no call begins. */
   readonly isOverloaded: boolean;
 }
 
@@ -128,12 +129,12 @@ export function refuseGreedy(
   sendJson(admission.reply, toStatus(error), encodeMessage(toErrorResponse(error, id)));
 }
 
-/** Calls back when a caller must prove again who it is, unless the returned function is called first. */
+/** Calls back when the credential of a caller expires, unless the returned function is called first. */
 export function atExpiry(caller: Caller | undefined, clock: Clock, end: () => void): () => void {
   const { expiresAt } = caller ?? {};
   if (expiresAt === undefined) return () => {};
   let stop = (): void => {};
-  // A timer may be too short for a day far off, and the wall clock may be set meanwhile.
+  // A timer may be too short for a distant date, and the wall clock may be set meanwhile.
   const look = (): void => {
     const leftMs = expiresAt - clock.date();
     if (leftMs <= 0) end();
@@ -152,8 +153,8 @@ export function writeWarning(text: string, error?: unknown): void {
 }
 
 /**
- * Writes a comment to every open stream now and then, so that no proxy takes a silent one for dead. One timer for all of them:
- * thousands of idle ones must cost next to nothing.
+ * Writes a comment to every open stream at intervals, so that no proxy takes a silent stream for dead. All share one timer, because
+ * thousands of idle streams must cost next to nothing.
  */
 export class KeepAlive {
   readonly #intervalMs: number;

@@ -5,27 +5,27 @@ export interface StoredEvent {
 }
 
 /**
- * Keeps the events of legacy streams, so that a client that lost its connection can have the rest. Ids are
- * `stream:number`, so an id names its stream and its place there.
+ * Keeps the events of legacy streams, so that a client that lost its connection can get the rest. Ids are
+ * `stream:number`, so an id names its stream and its position there.
  */
 export interface EventStore {
-  /** Keeps an event and gives it its id. `owner` is whose share of the store it counts towards. */
+  /** Stores an event and returns its id. It counts towards the share of `owner`. */
   append(stream: string, data: string, owner?: string): string | Promise<string>;
   /** The events of the same stream after this one; undefined when some of them are no longer kept. */
   after(eventId: string): readonly StoredEvent[] | undefined | Promise<readonly StoredEvent[] | undefined>;
-  /** Drops a stream: nothing more is appended to it, and its events are not asked for again. */
+  /** Drops a stream: no events are appended or read any more. */
   forget(stream: string): void | Promise<void>;
 }
 
 export interface MemoryEventStoreOptions {
-  /** Most bytes kept of one stream; older events go first. */
+  /** Most bytes kept of one stream; older events are dropped first. */
   readonly maxStreamBytes?: number;
   /**
-   * Most bytes kept in all; the events of the owner with most go first, those of its stream that was written to longest ago
-   * before the others.
+   * Most bytes kept in all. Events of the owner with most bytes are dropped first, beginning with its stream that was written
+   * to longest ago.
    */
   readonly maxTotalBytes?: number;
-  /** Most streams known; one goes by the same rule, and can then not be resumed. */
+  /** Most streams kept; beyond that one is dropped by the same rule, and can then not be resumed. */
   readonly maxStreams?: number;
 }
 
@@ -33,7 +33,7 @@ export interface MemoryEventStoreOptions {
 interface Ring {
   readonly stream: string;
   readonly shelf: Shelf;
-  /** Those before `head` are dropped; they are taken out when they are half of them. */
+  /** The events before `head` are dropped. They are removed from the array when they are half of it. */
   events: StoredEvent[];
   head: number;
   /** The number of the next event. */
@@ -49,10 +49,10 @@ interface Shelf {
   readonly owner: string | undefined;
   bytes: number;
   streams: number;
-  // The order is a list of its own: to find the first entry of a map, V8 walks past all that were deleted before it.
+  // A linked list: to find the first entry of a map, V8 walks past all deleted ones.
   oldest: Ring | undefined;
   newest: Ring | undefined;
-  /** The oldest that has events; all before it lost theirs, and still count. */
+  /** The oldest stream that has events. Older ones have lost theirs, and still count as streams. */
   oldestKept: Ring | undefined;
 }
 
@@ -84,13 +84,13 @@ export function createMemoryEventStore(options: MemoryEventStoreOptions = {}): E
   };
 }
 
-/** The streams of all owners, and which of them goes next when there is too much. */
+/** The streams of all owners. Decides which is dropped next. */
 class Rings {
   readonly #maxTotalBytes: number;
   readonly #maxStreams: number;
   readonly #byStream = new Map<string, Ring>();
   readonly #shelves = new Map<string | undefined, Shelf>();
-  /** Where a stream that is not known begins: beyond every number of one that was dropped, for it may be that one. */
+  /** The first number of an unknown stream. It is beyond all numbers of dropped streams, because it may be one of them. */
   #start = 0;
   #total = 0;
 
@@ -103,7 +103,7 @@ class Rings {
     return this.#byStream.get(stream);
   }
 
-  /** A stream that is written to now, and so is the newest of its owner. */
+  /** The stream to write to, which becomes the newest of its owner. */
   open(stream: string, owner: string | undefined): Ring {
     let ring = this.#byStream.get(stream);
     if (ring === undefined) {
@@ -140,29 +140,29 @@ class Rings {
   dropStream(ring: Ring): void {
     this.#count(ring, -ring.bytes);
     unlink(ring);
-    // The map may hold on to it for a while; see `Numbered`.
+    // The map may keep the ring in memory for a while; see `Numbered`.
     ring.events = [];
     this.#byStream.delete(ring.stream);
     if (--ring.shelf.streams === 0) this.#shelves.delete(ring.shelf.owner);
   }
 
-  /** Drops what goes first until the limits are met. The stream that was just written to stays. */
+  /** Drops events and streams until the limits hold. The stream that was just written to stays. */
   makeRoom(written: Ring): void {
     while (this.#total > this.#maxTotalBytes) {
-      const ring = this.#nextToGo("oldestKept", "bytes", written);
+      const ring = this.#nextToDrop("oldestKept", "bytes", written);
       if (ring === undefined) break;
       this.#dropEvents(ring);
     }
     while (this.#byStream.size > this.#maxStreams) {
-      const ring = this.#nextToGo("oldest", "streams", written);
+      const ring = this.#nextToDrop("oldest", "streams", written);
       if (ring === undefined) break;
       this.#start = Math.max(this.#start, ring.next);
       this.dropStream(ring);
     }
   }
 
-  /** The stream that goes next: of the owner with most bytes or streams. */
-  #nextToGo(which: "oldestKept" | "oldest", by: "bytes" | "streams", written: Ring): Ring | undefined {
+  /** The stream to drop next: one of the owner with most bytes or streams. */
+  #nextToDrop(which: "oldestKept" | "oldest", by: "bytes" | "streams", written: Ring): Ring | undefined {
     let most: Shelf | undefined;
     for (const shelf of this.#shelves.values()) {
       const isCandidate = shelf[which] !== undefined && shelf[which] !== written;
@@ -171,7 +171,7 @@ class Rings {
     return most?.[which];
   }
 
-  /** `next` is kept, so that no id is given twice: a client may still come back with an id of a dropped event. */
+  /** Keeps `next`, so that no id is used twice: a client may still come back with the id of a dropped event. */
   #dropEvents(ring: Ring): void {
     this.#count(ring, -ring.bytes);
     ring.events = [];

@@ -27,10 +27,10 @@ import {
 /** A function from a web-standard request to its response. The caller that made it closes it. */
 export interface FetchHandler {
   (request: Request): Promise<Response>;
-  /** `GET /health` says that we are leaving, and no call begins. Resolves when those in flight have ended. */
+  /** From now on `GET /health` says 503 and no call begins. Resolves when the calls underway have ended. */
   drain(): Promise<void>;
   /**
-   * Ends every stream, aborts what still runs, and forgets every session; what comes later is refused with 503. Takes a
+   * Ends every stream, aborts running calls, and forgets every session. Later requests are refused with 503. Takes a
    * second at most.
    */
   close(): Promise<void>;
@@ -40,13 +40,13 @@ export interface FetchHandler {
 export interface FetchOptions extends HttpOptions {
   /** Most bytes that wait for one client; one more frame and it is cut. */
   readonly maxBufferBytes?: number;
-  /** How long a client may take nothing while something waits for it. */
+  /** How long a client may take nothing while bytes wait for it. */
   readonly stallMs?: number;
 }
 
 /**
- * Serves MCP in anything that speaks the web's `Request` and `Response`: Hono, Bun, Deno, Workers. Loopback names are
- * served as they are; name others in `allowedHosts`.
+ * Serves MCP in anything that speaks the web's `Request` and `Response`: Hono, Bun, Deno, Workers. Loopback hosts are always
+ * served; name others in `allowedHosts`.
  *
  * @example
  * app.all("/mcp", (c) => handler(c.req.raw)); // Hono
@@ -109,7 +109,7 @@ export function toFetchHandler(server: Server, options: FetchOptions = {}): Fetc
   return Object.assign(serve, { drain, close: (): Promise<void> => (stopped ??= stop()) });
 }
 
-/** How long what was ended may take to end, and what was aborted to wind down, before it is left behind. */
+/** How long `close` waits for ended streams, and then again for aborted calls. */
 const closeMs = 500;
 
 function fromWebRequest(request: Request): HttpRequest {
@@ -156,9 +156,9 @@ class WebReply implements Reply {
   }
 
   send(status: number, headers: HttpHeaders, body?: WrittenJson): void {
-    const hasNone = status === 202 || status === 204;
+    const hasNoBody = status === 202 || status === 204;
     const whole = typeof body === "object" ? Buffer.concat(body) : body;
-    this.answered.resolve(new Response(hasNone ? null : (whole ?? null), { status, headers }));
+    this.answered.resolve(new Response(hasNoBody ? null : (whole ?? null), { status, headers }));
     this.#finish("complete");
   }
 
@@ -170,7 +170,7 @@ class WebReply implements Reply {
     this.#sink = sink;
     this.#watch();
     this.answered.resolve(new Response(sink.body, { status, headers }));
-    // Not before the caller has it.
+    // Not before the caller has the sink.
     if (this.#state === "gone") queueMicrotask(() => sink.abandon());
     return sink;
   }
@@ -192,14 +192,14 @@ class WebReply implements Reply {
     if (this.#sink === undefined && this.#state !== "complete") this.send(400, {});
   }
 
-  /** Looks out for the client leaving. Not for every request: most are answered at once. */
+  /** Watches for the client to leave. Not for every request: most are answered at once. */
   #watch(): void {
     if (this.#state !== "open") return;
     if (this.#signal.aborted) this.#finish("gone");
     else this.#signal.addEventListener("abort", this.leave, { once: true });
   }
 
-  /** The client is gone, or counts as gone: the call is aborted. */
+  /** Treats the client as gone, and aborts the call. */
   readonly leave = (): void => {
     this.#finish("gone");
     this.#sink?.abandon();
@@ -219,21 +219,21 @@ interface WebSinkOptions extends SinkLimits {
   readonly clock: Clock;
 }
 
-// The default strategy counts chunks, so a limit on bytes would never be met.
+// The default strategy counts chunks, and we need a limit on bytes.
 const strategy = new ByteLengthQueuingStrategy({ highWaterMark: 16 * 1024 });
 
-/** A body that comes in pieces, and the web's stream it comes by. */
+/** A body that comes in pieces, as a web stream. */
 class WebSink implements FrameSink {
   readonly body: ReadableStream<Uint8Array>;
   readonly #limits: WebSinkOptions;
   readonly #onClosed: (isWhole: boolean) => void;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
   #isOpen = true;
-  #given = 0;
+  #writtenBytes = 0;
   #room: Deferred<void> | undefined;
   #stopTimer: (() => void) | undefined;
 
-  /** Calls back when it ended, was cut, or its reader cancelled it; `isWhole` says whether it ended as it should. */
+  /** Calls back when it has ended, was cut, or its reader cancelled it; `isWhole` says whether it ended properly. */
   constructor(limits: WebSinkOptions, onClosed: (isWhole: boolean) => void) {
     this.#limits = limits;
     this.#onClosed = onClosed;
@@ -256,12 +256,12 @@ class WebSink implements FrameSink {
   write(text: string): Promise<void> | undefined {
     if (!this.#isOpen) return undefined;
     const bytes = Buffer.from(text);
-    // Only a reader that is behind is cut: to one that keeps up, a frame may be as large as it is.
-    if (this.#room !== undefined && this.#waiting + bytes.length > this.#limits.maxBufferBytes) {
-      this.cut(`the reader is slow: ${this.#waiting} bytes wait for it`);
+    // Only a reader that is behind is cut: for one that keeps up, a frame may have any size.
+    if (this.#room !== undefined && this.#waitingBytes + bytes.length > this.#limits.maxBufferBytes) {
+      this.cut(`the reader is slow: ${this.#waitingBytes} bytes wait for it`);
       return undefined;
     }
-    this.#given += bytes.length;
+    this.#writtenBytes += bytes.length;
     this.#controller.enqueue(bytes);
     if ((this.#controller.desiredSize ?? 0) > 0) return undefined;
     if (this.#room === undefined) {
@@ -287,16 +287,16 @@ class WebSink implements FrameSink {
     if (this.#isOpen) this.#fail("the client is gone");
   }
 
-  get #waiting(): number {
+  get #waitingBytes(): number {
     return strategy.highWaterMark - (this.#controller.desiredSize ?? 0);
   }
 
-  /** What the reader takes does not show until most of it is taken, so it is measured each time. */
+  /** No event says that the reader took a part, so what it took is measured when the time is over. */
   #watch(): void {
     const { clock, stallMs } = this.#limits;
-    const taken = this.#given - this.#waiting;
+    const taken = this.#writtenBytes - this.#waitingBytes;
     this.#stopTimer = clock.timer(stallMs, () => {
-      if (this.#given - this.#waiting > taken) this.#watch();
+      if (this.#writtenBytes - this.#waitingBytes > taken) this.#watch();
       else this.cut(`the reader took nothing for ${stallMs} ms`);
     });
   }

@@ -9,15 +9,18 @@ import { type HttpHeaders, type HttpRequest, type Reply, refuse, refuseKey, send
 export interface GuardOptions {
   /** The address that was bound, where the runtime knows it. */
   readonly host?: string;
-  /** More values of `Host` to serve, such as `mcp.example.com` or `mcp.example.com:8443`. `*` serves every host: only where pages of other sites cannot reach the endpoint, or cannot use it without a token. */
+  /**
+   * More values of `Host` to serve, such as `mcp.example.com` or `mcp.example.com:8443`. `*` serves every host: only where pages of
+   * other sites cannot reach the endpoint, or cannot use it without a token.
+   */
   readonly allowedHosts?: readonly string[];
   /** More values of `Origin` to serve, such as `https://app.example.com`. */
   readonly allowedOrigins?: readonly string[];
-  /** The URL that clients know the endpoint by, such as that of a proxy. Its host and its origin are served. */
+  /** The URL under which clients know the endpoint, such as that of a proxy. Its host and its origin are served. */
   readonly publicUrl?: string;
 }
 
-/** Says why a request must not be served, or undefined. */
+/** Returns why a request must not be served; undefined if it may be. */
 type Guard = (request: HttpRequest) => string | undefined;
 
 /**
@@ -34,7 +37,7 @@ export function createGuard(options: GuardOptions): Guard {
   const ownNames = new Set(isOwn ? ["localhost", "127.0.0.1", "[::1]"] : []);
   if (host !== undefined) ownNames.add((host.includes(":") ? `[${host}]` : host).toLowerCase());
 
-  // Nothing is cached by port: a runtime that takes the port from the URL of a request takes what the client chose.
+  // Nothing is cached by port: some runtimes take the port from the URL of the request, which the client chose.
   const isServed = (name: string, port: number | undefined): boolean => {
     if (hosts.has(name)) return true;
     if (port === undefined) return false;
@@ -70,8 +73,8 @@ function hostsOf(url: URL | undefined): readonly string[] {
 }
 
 /**
- * Headers that let a page of a listed origin read the answer. For other pages they only say that the answer depends on
- * the origin, so that no cache gives it to a page of a listed one.
+ * Headers that let a page of a listed origin read the answer. For other pages they only say that the answer depends on the
+ * origin, so that no cache gives it to a page of a listed origin.
  */
 export function corsHeaders(http: HttpRequest, origins: readonly string[]): HttpHeaders {
   const origin = http.header("origin");
@@ -99,13 +102,13 @@ export function withHeaders(reply: Reply, extra: HttpHeaders): Reply {
   };
 }
 
-/** Whether a browser is asking what it may send. */
+/** Whether it is a CORS preflight request. */
 export function isPreflight(http: HttpRequest, origins: readonly string[]): boolean {
   if (http.method !== "OPTIONS" || origins.length === 0) return false;
   return http.header("access-control-request-method") !== undefined;
 }
 
-/** A request that was let in. */
+/** A request that passed the guard and authentication. */
 export interface Admission {
   readonly http: HttpRequest;
   readonly reply: Reply;
@@ -122,7 +125,7 @@ export interface Admission {
   };
 }
 
-/** Whose share a request counts towards: its caller's, or that of its address where callers have no names. */
+/** The owner whose share a request counts towards: its caller, or its address if the caller has no name. */
 export function ownerOf({ caller, http, piped }: Admission): string | undefined {
   return caller ?? (piped === undefined ? http.remoteAddress : piped.from);
 }
@@ -131,9 +134,9 @@ export function ownerOf({ caller, http, piped }: Admission): string | undefined 
 export interface Admitted {
   readonly caller: string | undefined;
   readonly owner: string | undefined;
-  /** Whether it is a stream that stays open, and no call. */
+  /** Whether it is a stream that stays open instead of a call. */
   readonly isStream?: boolean;
-  /** Ends the work; its answer says why. Missing for work that ends with its session. */
+  /** Ends the work with an answer that says why. Missing for work that ends with its session. */
   revoke?(): void;
   /** Answers a call that is still underway, because the server stops. Streams and sessions end by themselves. */
   giveUp?(): void;
@@ -141,8 +144,8 @@ export interface Admitted {
   cut?(reason: string): void;
 }
 
-/** Memory is looked at after this many calls and streams too, because each may take much of it. */
-const lookEvery = 16;
+/** Memory is also checked after this many calls and streams, because each may take much of it. */
+const checkEvery = 16;
 
 /** Most calls underway, and most streams that stay open, for all callers. */
 const maxCalls = 16_384;
@@ -150,7 +153,7 @@ const maxStreams = 16_384;
 
 /** Which callers had their key revoked, and when. */
 class Revocations {
-  /** Logical time of each caller's last key revocation. Grows with the number of keys that were ever revoked. */
+  /** The logical time of each caller's last key revocation. Grows with the number of revoked keys. */
   readonly #last = new Map<string | undefined, number>();
   /** Logical time: the number of revocations so far. Read before a caller is authenticated. */
   turn = 0;
@@ -172,7 +175,7 @@ export class Admissions {
   readonly streams: Quota<string | undefined>;
   readonly #open = new Numbered<Admitted>();
   #added = 0;
-  /** Called after every few calls and streams that were added. */
+  /** Called each time a few more calls and streams were added. */
   onMany: () => void = () => {};
 
   constructor(limits: CallerLimits = {}) {
@@ -180,7 +183,7 @@ export class Admissions {
     this.streams = new Quota({ what: "open streams", total: maxStreams, each: () => limits.streams });
   }
 
-  /** The error for work that its owner may not begin now; undefined when it may. */
+  /** The error for work that its owner may not begin now; undefined if it may. */
   refusal(wanted: Pick<Admitted, "owner" | "isStream">): RpcError | undefined {
     // While fewer than this are open, no caller is at a limit.
     if (this.#open.size < Math.min(this.calls.ample, this.streams.ample)) return undefined;
@@ -189,7 +192,7 @@ export class Admissions {
 
   /** Adds work, and returns the number to delete it by. */
   add(admitted: Admitted): number {
-    if (++this.#added % lookEvery === 0) this.onMany();
+    if (++this.#added % checkEvery === 0) this.onMany();
     (admitted.isStream ? this.streams : this.calls).add(admitted.owner);
     return this.#open.add(admitted);
   }
@@ -209,7 +212,9 @@ export class Admissions {
   /** Cuts a tenth of the streams of the owner that has most. */
   cutStreams(reason: string): void {
     const owner = this.streams.greediest();
-    const streams = this.#open.values().filter((each) => each.isStream === true && each.owner === owner);
+    const streams = this.#open
+      .values()
+      .filter((admitted) => admitted.isStream === true && admitted.owner === owner);
     for (const stream of streams.slice(0, Math.ceil(streams.length / 10))) stream.cut?.(reason);
   }
 
@@ -218,14 +223,14 @@ export class Admissions {
     for (const admitted of this.#open.values()) admitted.giveUp?.();
   }
 
-  /** Ends the work of a caller. Requests it sent before, and whose body is still on its way, are refused by {@link Revocations.holds}. */
+  /** Ends the work of a caller. Earlier requests whose body has not arrived are refused by {@link Revocations.holds}. */
   revoke(caller: string | undefined): void {
     this.revocations.note(caller);
     for (const admitted of this.#open.values()) if (admitted.caller === caller) admitted.revoke?.();
   }
 }
 
-/** Refuses a request whose sender was not found. */
+/** Refuses a request whose sender is not known. */
 export function refuseCaller(reply: Reply, known: Authenticated, { header }: HttpRequest): void {
   if (typeof known !== "object" || known === null || !("refused" in known))
     return refuseKey(reply, header("authorization") !== undefined);
@@ -250,7 +255,7 @@ export function scopeHeaders(
   return { "content-type": "application/json", "www-authenticate": challenge };
 }
 
-/** What a page of any origin may do with an open document: read it. */
+/** The headers of an open document, which pages of any origin may read. */
 const openHeaders = {
   "content-type": "application/json",
   "access-control-allow-origin": "*",

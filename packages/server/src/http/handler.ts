@@ -36,7 +36,7 @@ import { type PipedFrom, openSessionId, SessionTable } from "./session-table.ts"
 type Route = (admission: Admission) => Routed;
 type Methods = { readonly [method: string]: Route };
 
-/** An endpoint that any HTTP server can be put in front of: every revision on one path, and the two routes of 2024-11-05 beside it. */
+/** An endpoint for any HTTP server: every revision on one path, and the two routes of 2024-11-05 beside it. */
 export class HttpHandler {
   readonly #options: HttpOptions;
   readonly #path: string;
@@ -47,7 +47,7 @@ export class HttpHandler {
   readonly #mounted: MountedEndpoints;
   readonly #httpSse: HttpSse;
   readonly #routes: { readonly [path: string]: Methods };
-  /** The routes of mounts, by what their paths begin with. */
+  /** The routes of mounts, by the beginning of their paths. */
   readonly #mountRoutes: readonly (readonly [base: string, methods: Methods])[];
   readonly #stopHearing: (() => void) | undefined;
 
@@ -92,7 +92,7 @@ export class HttpHandler {
     return Object.fromEntries(routes.map(([at, methods]) => [at, Object.keys(methods)]));
   }
 
-  /** Answers one request, or lets it in and wants its body. */
+  /** Answers one request, or accepts it and asks for its body. */
   handle(http: HttpRequest, reply: Reply): Routed {
     if (this.#card?.(http, reply) === true) return;
     const { corsOrigins = [] } = this.#options;
@@ -100,7 +100,7 @@ export class HttpHandler {
     return this.#serve(http, withHeaders(reply, corsHeaders(http, corsOrigins)));
   }
 
-  /** The same for a request that another process of the same gateway let in. */
+  /** The same for a request that another process of the same gateway accepted. */
   admit(
     http: HttpRequest,
     reply: Reply,
@@ -114,20 +114,20 @@ export class HttpHandler {
     return this.#enter(method, { http, reply, caller, identity, since, piped: { from, hops, isMending } });
   }
 
-  /** From now on `/ready` and `/health` say 503, and no call begins. Calls that run may finish. */
+  /** From now on `/ready` and `/health` say 503, and no call begins. Running calls may finish. */
   drain(): void {
     this.#endpoint.isDraining = true;
     this.#mounted.drain();
     this.#httpSse.drain();
   }
 
-  /** Sheds work while memory is short: refuses calls, and cuts streams of the caller with most. */
+  /** Sheds work while memory is short: refuses calls, and cuts streams of the caller that has most. */
   shed(shortage: Shortage): void {
     this.#endpoint.shortage = shortage;
     if (shortage > 0) this.#endpoint.admissions.cutStreams("memory is short");
   }
 
-  /** Sets the function that is called after every few calls that did not end at once. It looks at the memory. */
+  /** Sets the function that checks the memory. It is called each time a few more calls did not end at once. */
   onMany(look: () => void): void {
     this.#endpoint.admissions.onMany = look;
   }
@@ -225,8 +225,8 @@ function createEndpoint(
 ): Mutable<Endpoint> {
   const { onWarning = writeWarning, clock = systemClock } = options;
   const forget: Endpoint["forget"] = (stream) => {
-    const failed = (error: unknown): void => onWarning("The events of a stream were not dropped", error);
-    void recover(() => stream.close("forgotten"), failed);
+    const warn = (error: unknown): void => onWarning("The events of a stream were not dropped", error);
+    void recover(() => stream.close("forgotten"), warn);
   };
   const sessions = new SessionTable({
     seal: options.seal ?? createSeal({ now: () => clock.now() }),
@@ -279,7 +279,7 @@ function createEndpoint(
   return endpoint;
 }
 
-/** The methods of an endpoint's path, or of the paths of its mounts. Where `endpointFor` gives undefined, it has answered the request. */
+/** The methods of an endpoint's path, or of the paths of its mounts. If `endpointFor` returns undefined, it has answered the request. */
 function endpointMethods(
   serves: Server["serves"],
   endpointFor: (admission: Admission) => Endpoint | undefined,
@@ -311,7 +311,7 @@ function httpSseRoutes(endpoint: Endpoint, httpSse: HttpSse): { readonly [path: 
   };
 }
 
-/** The paths that say how the process is. They need no key, and reveal nothing secret. */
+/** The paths that report the health of the process. They need no key, and reveal nothing secret. */
 export const healthPaths: readonly string[] = ["/health", "/live", "/ready"];
 
 const words = {
@@ -322,18 +322,18 @@ const words = {
 } as const;
 
 /**
- * The routes `/live` (the process serves), `/ready` (new calls are taken) and `/health` (the process is not leaving). `isReady` says
- * whether the servers behind the endpoint have started.
+ * The routes `/live` (the process serves), `/ready` (it takes new calls) and `/health` (it is not stopping). `isReady` says whether the
+ * servers behind the endpoint have started.
  */
 function createHealthRoutes(
   endpoint: Endpoint,
   isReady: () => boolean = () => true,
 ): { readonly [path: string]: Methods } {
-  const tell: Route = ({ http: { path }, reply }) => {
+  const answer: Route = ({ http: { path }, reply }) => {
     const word = path === "/live" ? "ok" : wordOf(path === "/ready", endpoint, isReady);
     sendJson(reply, word === "ok" ? 200 : 503, words[word]);
   };
-  return Object.fromEntries(healthPaths.map((path) => [path, { GET: tell, HEAD: tell }]));
+  return Object.fromEntries(healthPaths.map((path) => [path, { GET: answer, HEAD: answer }]));
 }
 
 function wordOf(isAboutNew: boolean, endpoint: Endpoint, isReady: () => boolean): keyof typeof words {
@@ -345,7 +345,7 @@ function wordOf(isAboutNew: boolean, endpoint: Endpoint, isReady: () => boolean)
 
 const catalogPath = "/.well-known/ai-catalog.json";
 
-/** A document as it is sent. */
+/** A document, ready to be sent. */
 interface Page {
   readonly body: string;
   readonly type: string;
@@ -354,7 +354,7 @@ interface Page {
 
 /**
  * Serves the card at `PATH/server-card`, and a catalog with it at `/.well-known/ai-catalog.json`, to everyone: without a key, and to pages of
- * every origin. They name no tools, no extensions and no servers behind a gateway. The function says whether it answered the request.
+ * every origin. The returned function says whether it answered the request.
  */
 function createServerCard(
   server: Server,
@@ -378,7 +378,7 @@ function createServerCard(
       return refuse(reply, 405, `${http.path} takes GET, HEAD`, {
         headers: { allow: "GET, HEAD", ...origin },
       });
-    // Every page may read it; a name of ours that leads here by DNS rebinding may not.
+    // Pages of every origin may read it, so `Origin` is not checked. `Host` is, against DNS rebinding.
     const header = (key: string): string | undefined => (key === "origin" ? undefined : http.header(key));
     const { method, path: at, query, hostCount, localPort } = http;
     const refusal = guard({ method, path: at, query, hostCount, localPort, header });
@@ -401,7 +401,7 @@ function createServerCard(
 const cardType = "application/mcp-server-card+json";
 const cardSchema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json";
 
-/** The card of a server and a catalog with it alone. They name no tools, no extensions and no servers behind a gateway. */
+/** The card of a server, and a catalog with only that card. They name no tools, no extensions and no servers behind a gateway. */
 function toCardPages(
   { name, title, description, version = packageVersion }: ServerCard,
   url: string,

@@ -10,9 +10,9 @@ import type { SinkLimits } from "./reply.ts";
 import type { Elsewhere } from "./session-table.ts";
 import type { TlsOptions } from "./tls.ts";
 
-/** How the endpoint of a server answers over HTTP. Each setting has a default that is right for a server on this machine. */
+/** How the endpoint of a server answers over HTTP. The defaults suit a server on this machine. */
 export interface HttpOptions extends GuardOptions {
-  /** The path of the endpoint; `/mcp`. `*` is every path that has no other use, for a router that chose the path already. */
+  /** The path of the endpoint; `/mcp`. `*` is every path without another use, behind a router that has matched the path. */
   readonly path?: string;
   /** Further servers below that path. */
   readonly mounts?: Mounts;
@@ -20,7 +20,7 @@ export interface HttpOptions extends GuardOptions {
   readonly pages?: Pages;
   /** Whether calls are answered as JSON or as a stream of events; `auto`, for each call, by default. */
   readonly responses?: Responses;
-  /** Says who sent a request; see {@link Authenticate}. Needed beyond loopback. */
+  /** Finds out who sent a request; see {@link Authenticate}. Needed beyond loopback. */
   readonly authenticate?: Authenticate;
   /** Origins whose pages may read our answers; they are allowed as `Origin` too. None by default. */
   readonly corsOrigins?: readonly string[];
@@ -34,9 +34,9 @@ export interface HttpOptions extends GuardOptions {
   readonly maxSessions?: number;
   /** Most that one caller may hold; see {@link CallerLimits}. */
   readonly perCaller?: CallerLimits;
-  /** Keeps the events that a client may come back for; in memory by default. */
+  /** Keeps events for clients that lost their connection; in memory by default. */
   readonly events?: EventStore;
-  /** After how long a client whose stream was closed should come back; 1 s. */
+  /** How long a client whose stream was closed should wait before it comes back; 1 s. */
   readonly retryMs?: number;
   /** How often a quiet stream gets a comment, so that no proxy closes it; 15 s. */
   readonly keepAliveMs?: number;
@@ -46,7 +46,7 @@ export interface HttpOptions extends GuardOptions {
   readonly clock?: Clock;
   /** A draft: served to everyone at `PATH/server-card` and in `/.well-known/ai-catalog.json`. Needs `publicUrl`. */
   readonly serverCard?: ServerCard;
-  /** By default written to the standard error stream. */
+  /** Called for warnings; by default they are written to the standard error stream. */
   readonly onWarning?: OnWarning;
   /** Whether the server can be used, for `GET /ready`; it says 503 until then. */
   readonly isReady?: () => boolean;
@@ -88,7 +88,7 @@ export interface ListenHttpOptions extends HttpOptions {
    * are refused with 503 and streams are cut; above 90 % every call is refused. The limit of the container, if there is one.
    */
   readonly maxMemoryBytes?: number;
-  /** How long calls in flight may take when the listener is disposed. */
+  /** How long calls underway may still take when the listener is disposed. */
   readonly graceMs?: number;
   /** Called for requests that were refused before they were served. */
   readonly onRefused?: SinkLimits["onRefused"];

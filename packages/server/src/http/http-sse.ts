@@ -20,13 +20,13 @@ interface SseConversation {
 const maxWaiting = 64;
 
 /**
- * Most characters that wait for a slow reader before it is cut. Answers have more room: calls that know nothing of each
- * other may end together, and a reader that is given much at once is not slow yet.
+ * Most characters that wait for a slow reader before it is cut. Answers have more room: independent calls may end at the same
+ * time, which does not make their reader slow.
  */
 const maxQueued = 1024 * 1024;
 const maxQueuedAnswers = 16 * 1024 * 1024;
 
-/** Goes through an inbox last: all requests that were accepted are before it. */
+/** The last entry of an inbox, after all accepted requests. */
 const farewell: readonly Incoming[] = [];
 
 /**
@@ -117,7 +117,7 @@ export class HttpSse {
     this.#isDrained = true;
   }
 
-  /** Ends every stream now; with a server, those to that one. */
+  /** Ends every stream now; with `gone`, only those to that server. */
   close(gone?: Server): void {
     this.#conversations.forEach(({ inbox, server }) => {
       if (gone === undefined || gone === server) inbox.close();
@@ -125,13 +125,13 @@ export class HttpSse {
   }
 }
 
-/** A channel that receives by posts and sends on the stream. Aborts `draining` when the farewell has come through. */
+/** A channel that receives by posts and sends on the stream. Aborts `draining` when it receives the farewell. */
 function toChannel(
   inbox: BoundedQueue<readonly Incoming[]>,
   sink: FrameSink,
   draining: AbortController,
 ): Channel {
-  // One after the other: answers to calls that know nothing of each other must not overrun the reader together.
+  // One write at a time: the answers of independent calls must not overrun the reader together.
   let tail: Promise<void> = Promise.resolve();
   const queued = { events: 0, answers: 0 };
   return {

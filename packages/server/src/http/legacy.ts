@@ -48,7 +48,7 @@ import {
 } from "./reply.ts";
 import { ResumableStream, onceGone, type LiveSession } from "./session-table.ts";
 
-/** Serves `initialize`, which alone needs no session, and tells the client the id of the one it began. */
+/** Serves `initialize`, the only request without a session, and sends the client the id of the session it began. */
 export async function serveInitialize(
   request: Request,
   admission: Admission,
@@ -128,7 +128,7 @@ export function serveLegacyNotification(notification: Notification, live: LiveSe
     live?.running.get(id)?.abort(new DOMException("The caller cancelled the request", "AbortError"));
 }
 
-/** `GET`: the stream of announcements, or what a broken stream did not deliver. */
+/** `GET`: the stream of announcements, or the rest of a broken stream. */
 export async function serveGet(admission: Admission, endpoint: Endpoint): Promise<void> {
   const { http, reply } = admission;
   const live = findSession(admission, endpoint);
@@ -158,13 +158,13 @@ export async function serveGet(admission: Admission, endpoint: Endpoint): Promis
   flushAnnouncements(live, endpoint);
 }
 
-/** How long the end of a stream may take to come through from another process, and how often it is looked for. */
+/** How long another process may take to report the end of a stream, and how often we check. */
 const leavingMs = 1000;
 const lookMs = 20;
 
 /**
- * Waits for the end of a stream that its client has left. A client may come back by another process before the one that had its
- * stream has noticed that it left.
+ * Waits for the end of a stream that its client has left. A client may come back through another process before the process with
+ * its stream has noticed that it left.
  */
 async function untilLeft(live: LiveSession, clock: Clock): Promise<void> {
   const until = clock.now() + leavingMs;
@@ -183,7 +183,7 @@ function streamHeaders(live: LiveSession): HttpHeaders {
   return { ...sseHeaders, [sessionHeader]: live.token };
 }
 
-/** A stream that stays open, which counts among those of its caller until it is closed. */
+/** A stream that stays open, and counts towards the streams of its caller until it is closed. */
 class StandingStream implements Admitted {
   readonly caller: string | undefined;
   readonly owner: string | undefined;
@@ -202,7 +202,7 @@ class StandingStream implements Admitted {
     this.#sink = endpoint.openSink(reply, streamHeaders(live), () => {
       stop();
       endpoint.admissions.delete(number);
-      live.usedAt = endpoint.clock.now(); // It has as long to come back as if it had just been here.
+      live.usedAt = endpoint.clock.now(); // From now on the client has the whole idle time to come back.
     });
     return this.#sink;
   }
@@ -241,7 +241,7 @@ async function resume(
   if (stream === live.standalone) flushAnnouncements(live, endpoint);
 }
 
-/** Most announcements kept for a session that has no stream for them; beyond that the oldest is forgotten. */
+/** Most announcements kept for a session without a stream for them; beyond that the oldest is dropped. */
 const maxUnannounced = 1024;
 
 /**
@@ -259,15 +259,15 @@ export function announce(news: Notification, live: LiveSession, endpoint: Endpoi
 function flushAnnouncements(live: LiveSession, endpoint: Endpoint): void {
   const { standalone } = live;
   if (standalone?.isConnected !== true) return;
-  const failed = (error: unknown): void => endpoint.onWarning("An announcement was lost", error);
+  const warn = (error: unknown): void => endpoint.onWarning("An announcement was lost", error);
   for (const data of live.unannounced.values())
-    void recover(() => standalone.send(data, endpoint.clock.now()), failed);
+    void recover(() => standalone.send(data, endpoint.clock.now()), warn);
   live.unannounced.clear();
 }
 
 /**
- * The session a request names. Answers 400 without a name, and for a revision no session speaks; 404 for a session that
- * is not there, or not the caller's; 503 when there is no room for it.
+ * The session that a request names. Answers 400 if it names none, or a revision that no session speaks; 404 for a session that
+ * does not exist or is not the caller's; 503 when there is no room for it.
  */
 export function findSession(admission: Admission, endpoint: Endpoint): LiveSession | undefined {
   const { http, reply, caller } = admission;
@@ -275,17 +275,17 @@ export function findSession(admission: Admission, endpoint: Endpoint): LiveSessi
   const revision = http.header("mcp-protocol-version")?.trim();
   if (revision !== undefined && !isLegacyRevision(revision)) {
     const text = `The header MCP-Protocol-Version names ${JSON.stringify(revision)}, which no session speaks`;
-    return refused(reply, 400, new RpcError("rpc.invalid_request", text));
+    return refuseWith(reply, 400, new RpcError("rpc.invalid_request", text));
   }
-  if (token === undefined) return refused(reply, 400, sessionMissing());
+  if (token === undefined) return refuseWith(reply, 400, sessionMissing());
   const live = endpoint.sessions.find(token, caller, ownerOf(admission), endpoint.mount);
-  if (live === "unknown") return refused(reply, 404, sessionNotFound());
-  if (!("session" in live)) return refused(reply, toStatus(live), live);
+  if (live === "unknown") return refuseWith(reply, 404, sessionNotFound());
+  if (!("session" in live)) return refuseWith(reply, toStatus(live), live);
   live.session.identity = admission.identity;
   return live;
 }
 
-function refused(reply: Reply, status: number, error: RpcError): undefined {
+function refuseWith(reply: Reply, status: number, error: RpcError): undefined {
   sendError(reply, status, error);
   return undefined;
 }
@@ -301,12 +301,12 @@ export function sessionNotFound(): RpcError {
   );
 }
 
-/** Most requests of one session worked on at once. They outlive their connections, so those do not limit them. */
+/** Most requests of one session that run at once. They outlive their connections, so the limit on connections does not bound them. */
 const maxInFlight = 1024;
 
 /**
- * Runs one request of a legacy session. Undefined when it was cancelled: nothing is sent for it any more. A client that
- * hangs up has not cancelled.
+ * Runs one request of a legacy session. Undefined when it was cancelled, because it gets no answer then. A client that hangs up
+ * has not cancelled.
  */
 function runLegacyCall(request: Request, out: CallStream): Awaitable<Response | undefined> {
   const { id } = request;
@@ -315,7 +315,7 @@ function runLegacyCall(request: Request, out: CallStream): Awaitable<Response | 
   const call = new LegacyCall(out);
   try {
     const result = out.endpoint.server.handle(request, call);
-    if (isPromise(result)) return underway(request, call, result, out);
+    if (isPromise(result)) return waitForEnd(request, call, result, out);
     // A call that was answered at once cannot be cancelled, and its id cannot be used twice.
     call.end();
     return { kind: "result", id, result };
@@ -325,8 +325,8 @@ function runLegacyCall(request: Request, out: CallStream): Awaitable<Response | 
   }
 }
 
-/** Waits for the end of a call, which may be that its client gives it up. */
-function underway(
+/** Waits for the end of a call, or until its client gives it up. */
+function waitForEnd(
   request: Request,
   call: LegacyCall,
   result: Promise<RawJson>,
@@ -344,14 +344,14 @@ function underway(
       call.end();
       endpoint.admissions.delete(number);
       if (live.running.get(id) === call.cancellation) live.running.delete(id);
-      live.usedAt = endpoint.clock.now(); // The client has yet to come for the answer if it lost its connection.
+      live.usedAt = endpoint.clock.now(); // A client that lost its connection still has to fetch the answer.
       resolve(response);
     };
     result.then(
       (value) => end({ kind: "result", id, result: value }),
       (error: unknown) => end(toFailure(error, request, out)),
     );
-    // The client that gives a call up does not wait for a handler that ignores its signal.
+    // A call that was given up does not wait for a handler that ignores its signal.
     const aborted = (): void => {
       const { reason } = cancellation;
       end(reason instanceof ClosedError ? toErrorResponse(toLost(reason), id) : undefined);
@@ -361,7 +361,7 @@ function underway(
   });
 }
 
-/** The answer to a call whose session ended before it. */
+/** The error for a call whose session ended before it. */
 function toLost({ message, code, delivery }: ClosedError): RpcError {
   return new RpcError("rpc.internal", message, { data: { code, delivery } });
 }
@@ -397,7 +397,7 @@ class LegacyCall implements WireContext, Admitted {
   readonly cancellation: LazyAbort = new LazyAbort();
   /** Where its messages go, until it is over. */
   #out: CallStream | undefined;
-  /** Declared, so that calls that are observed have the same shape as those that are not. */
+  /** Declared, so that all calls have the same shape, observed or not. */
   observation: Observation | undefined = undefined;
 
   constructor(out: CallStream) {
@@ -407,7 +407,7 @@ class LegacyCall implements WireContext, Admitted {
     this.#out = out;
   }
 
-  /** The one header that an older revision has a use for; it is looked at when a call begins. */
+  /** The only header that a legacy call uses. */
   readonly headers = (name: string): string | undefined =>
     name === "idempotency-key" ? this.#out?.header(name) : undefined;
 
@@ -423,7 +423,7 @@ class LegacyCall implements WireContext, Admitted {
     return this.#out === undefined;
   }
 
-  /** Sends nothing from now on. Drops its references: the table of a session's calls may keep this object for a while. */
+  /** Sends nothing from now on. Drops the reference to its stream, because the session's table of calls may keep this object for a while. */
   end(): void {
     this.#out = undefined;
   }
@@ -436,7 +436,7 @@ class LegacyCall implements WireContext, Admitted {
     if (this.#out?.canAsk === false) {
       throw new ToolError(`This needs ${method}, and the client accepts no event stream to be asked on.`);
     }
-    // Unlike `notify`, which is silent once the call is cancelled: the client must hear that it is no longer asked.
+    // Not by `notify`, which is silent once the call is cancelled: the client must learn that its answer is no longer wanted.
     const via = {
       send: async (message: Message | readonly Message[]) => this.#out?.send(message as Message),
     };
@@ -460,8 +460,8 @@ class LegacyCall implements WireContext, Admitted {
 }
 
 /**
- * Where the messages of one legacy POST go: nowhere until there is something to say, then onto a stream that outlives
- * the connection. Several requests of a batch share one.
+ * Where the messages of one legacy POST go: to a stream that is opened for the first message and outlives the connection. The
+ * requests of a batch share one.
  */
 export class CallStream {
   readonly live: LiveSession;
@@ -497,7 +497,7 @@ export class CallStream {
     if (this.#accepted.sse) return this.open().close("released");
   }
 
-  /** A request failed. The answer to one whose caller lacks scopes says where to get them. */
+  /** Notes the error of a request. If its caller lacks scopes, the answer says where to get them. */
   noteRefusal(error: RpcError): void {
     this.#refusal ??= scopeHeaders(error, this.#admission.http.path, this.endpoint);
   }
@@ -542,14 +542,14 @@ export class CallStream {
       ...sseHeaders,
       [sessionHeader]: this.live.token,
     });
-    const failed = (error: unknown): void => this.endpoint.onWarning("A stream cannot be resumed", error);
-    // Whatever is sent next waits for its turn behind this.
-    void recover(() => stream.open(sink, canLeave ? retryMs : undefined), failed);
+    const warn = (error: unknown): void => this.endpoint.onWarning("A stream cannot be resumed", error);
+    // Messages that are sent next wait for this.
+    void recover(() => stream.open(sink, canLeave ? retryMs : undefined), warn);
     return stream;
   }
 }
 
-/** Most streams kept of one session whose calls have ended; beyond that the oldest cannot be resumed any more. */
+/** Most streams of one session that are kept after their calls have ended; beyond that the oldest cannot be resumed. */
 const maxStreams = 64;
 
 function keep(stream: ResumableStream, live: LiveSession, endpoint: Endpoint): void {

@@ -5,44 +5,44 @@ import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 export type Shortage = 0 | 1 | 2;
 
 interface MemoryWatchOptions {
-  /** How many bytes this process may have; without a number, as much as the system gives it. */
+  /** How many bytes this process may use; by default the limit of its container. */
   readonly maxBytes: number | undefined;
   /** Called at each look while memory is short, and once when it no longer is. */
   readonly onLook: (shortage: Shortage) => void;
 }
 
-/** Looks at the memory of this process, so that it sheds work before the system ends it. */
+/** Watches the memory of this process, so that it sheds work before the system ends it. */
 interface MemoryWatch {
-  /** Looks now, as it does five times a second. */
+  /** Checks the heap now. All memory is checked five times a second anyway. */
   look(): void;
   stop(): void;
 }
 
 const lookEveryMs = 200;
-/** The parts of what there is from which on memory is short. Garbage counts until it is collected. */
+/** The parts of the limit from which on memory is short. Garbage counts until it is collected. */
 const shortPart = 0.8;
 const criticalPart = 0.9;
 
-/** Memory is short by the old generation of the heap, which V8 ends the process for, or by all of it, where there is a limit. */
+/** Memory is short if the old generation of the heap nears its limit, at which V8 ends the process, or if all memory nears its limit. */
 export function watchMemory({ maxBytes, onLook }: MemoryWatchOptions): MemoryWatch {
   const heapLimit = oldGenerationLimit(getHeapStatistics().heap_size_limit, process);
   const limit = maxBytes ?? constrainedBytes();
   let last: Shortage = 0;
-  const tell = (part: number): void => {
+  const report = (part: number): void => {
     const shortage = part < shortPart ? 0 : part < criticalPart ? 1 : 2;
     if (shortage !== 0 || last !== 0) onLook(shortage);
     last = shortage;
   };
   const heapPart = (): number => oldGenerationBytes() / heapLimit;
   const timer = setInterval(() => {
-    tell(Math.max(heapPart(), limit === undefined ? 0 : process.memoryUsage.rss() / limit));
+    report(Math.max(heapPart(), limit === undefined ? 0 : process.memoryUsage.rss() / limit));
   }, lookEveryMs);
   timer.unref();
   return {
-    // Between two looks at everything, only a heap that is fuller than it was says something new.
+    // Reports shortage only: the timer reports its end.
     look: () => {
       const part = heapPart();
-      if (part >= shortPart) tell(part);
+      if (part >= shortPart) report(part);
     },
     stop: () => clearInterval(timer),
   };
@@ -52,8 +52,8 @@ export function watchMemory({ maxBytes, onLook }: MemoryWatchOptions): MemoryWat
 const youngBytes = 3 * 64 * 2 ** 20;
 
 /**
- * How large the old generation may become. V8 tells its limit together with that of the young generation only, so the flag
- * that sets it counts, and without that the largest young generation is taken off.
+ * How large the old generation may become. V8 reports only one limit for both generations. So use the flag that sets the limit, or
+ * else subtract the largest young generation.
  */
 export function oldGenerationLimit(
   heapLimit: number,
@@ -65,7 +65,7 @@ export function oldGenerationLimit(
   return Math.max(heapLimit - youngBytes, heapLimit / 2);
 }
 
-/** Young large objects count: they are moved to the old generation as they are. Other young ones are mostly garbage. */
+/** Counts young large objects too, because they are moved to the old generation. Other young objects are mostly garbage. */
 function oldGenerationBytes(): number {
   let bytes = 0;
   for (const { space_name: name, space_used_size: used } of getHeapSpaceStatistics())

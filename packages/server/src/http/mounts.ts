@@ -7,7 +7,7 @@ import { refuse, type HttpHeaders, type HttpRequest, type Reply, type WantedBody
 
 /** Further servers of one HTTP endpoint, each at a path of its own: `/mcp/NAME` beside `/mcp`. */
 export interface Mounts {
-  /** The server at a name. Undefined, which answers 404, where there is none or the caller must not know of it. */
+  /** The server at a name; undefined, which answers 404, if there is none or the caller must not know of it. */
   at(name: string, caller: string | undefined): Server | undefined;
   /** The names a caller is bound to: it is refused at the path of the endpoint itself. Undefined for callers that are not bound. */
   boundTo?(caller: string): readonly string[] | undefined;
@@ -18,21 +18,20 @@ export interface Mounts {
 /** No further servers. */
 export const noMounts: Mounts = { at: () => undefined };
 
-/** The text for a caller that is bound to mounts, at another path. */
+/** The text for a caller that is bound to mounts and asks at another path. */
 export function boundElsewhere(names: readonly string[], path: string): string {
   const all = names.map((name) => `${path}/${encodeURIComponent(name)}`);
   return `This key is for ${all.join(" and ")} only`;
 }
 
-/** The mounts of one endpoint that were asked for so far. */
+/** The mounts of one endpoint that were used so far. */
 export class MountedEndpoints {
   readonly #endpoint: Endpoint;
   readonly #mounts: Mounts;
   readonly #byName = new Map<string, Endpoint>();
-
   readonly #stopHearing: (() => void) | undefined;
 
-  /** `endpoint` is the one whose limits and settings all mounts share. `onGone` is told of a server whose name is gone. */
+  /** `endpoint` is the one whose limits and settings all mounts share. `onGone` is called with a server whose name is gone. */
   constructor(endpoint: Endpoint, mounts: Mounts, onGone: (server: Server) => void) {
     this.#endpoint = endpoint;
     this.#mounts = mounts;
@@ -57,7 +56,7 @@ export class MountedEndpoints {
     return mounted;
   }
 
-  /** The server at a name that was asked for before, or that of the endpoint itself. */
+  /** The server at a name that was used before, or that of the endpoint itself. */
   serverAt(name: string | undefined): Server {
     return (name === undefined ? undefined : this.#byName.get(name)?.server) ?? this.#endpoint.server;
   }
@@ -72,7 +71,7 @@ export class MountedEndpoints {
   }
 }
 
-/** An endpoint for another server: its calls, streams and sessions count together with those of the first. */
+/** An endpoint for another server. Its calls, streams and sessions are counted together with those of `endpoint`. */
 function mount(endpoint: Endpoint, server: Server, name: string): Endpoint {
   return {
     ...endpoint,
@@ -87,7 +86,7 @@ function mount(endpoint: Endpoint, server: Server, name: string): Endpoint {
   };
 }
 
-/** The name in the path of a mount, as it is where it has a `%` that begins no character. */
+/** The name in the path of a mount; not decoded if its `%` escapes are not valid. */
 export function nameIn(path: string, base: string): string {
   const name = path.slice(base.length);
   try {
@@ -106,7 +105,7 @@ export interface PageRequest {
   readonly header: HeaderLookup;
   readonly remoteAddress: string | undefined;
   readonly certificate: ClientCertificate | undefined;
-  /** The fields of a form that was sent; none for a GET. */
+  /** The fields of a form that was sent; empty for a GET. */
   readonly form: URLSearchParams;
 }
 
@@ -116,7 +115,7 @@ export interface PageAnswer {
   readonly body: string;
 }
 
-/** Pages for people beside an endpoint. They need no key: each finds out itself who visits it. */
+/** Pages for people beside an endpoint. They need no key: each page authenticates its visitors itself. */
 export interface Pages {
   /** The methods that the page at a path takes; undefined where there is none. */
   methodsAt(path: string): readonly string[] | undefined;
@@ -125,10 +124,10 @@ export interface Pages {
   listensAt?(url: string): void;
 }
 
-/** Longest form that is read. */
+/** Most bytes of a form. */
 const maxFormBytes = 16 * 1024;
 
-/** Answers a request for a page; false where there is none at its path. */
+/** Answers a request for a page; false if there is none at its path. */
 export function servePage(
   pages: Pages | undefined,
   http: HttpRequest,

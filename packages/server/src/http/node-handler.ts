@@ -8,14 +8,14 @@ import { HttpHandler } from "./handler.ts";
 import { NodeReply, NodeRequest, readNodeBody } from "./node-reply.ts";
 import { type Body, sendError, type SinkLimits, Unread } from "./reply.ts";
 
-/** Answers a request of `node:http`. `parsed` is its body, where a framework has read it. */
+/** Answers a request of `node:http`. `parsed` is its body, if a framework has read it. */
 export type NodeHandler = (
   incoming: IncomingMessage & { readonly body?: unknown },
   response: ServerResponse,
   parsed?: unknown,
 ) => Promise<void>;
 
-/** Serves MCP inside a server of `node:http` that is somebody else's: Express, Fastify, Koa, Nest. */
+/** Serves MCP inside another server on `node:http`: Express, Fastify, Koa, Nest. */
 export function toNodeHandler(server: Server, options: FetchOptions = {}): NodeHandler {
   const handler = new HttpHandler(server, options);
   const { onWarning = writeWarning, clock = systemClock } = options;
@@ -43,15 +43,15 @@ export function toNodeHandler(server: Server, options: FetchOptions = {}): NodeH
   };
 }
 
-/** The body of a request: what the framework made of it, or else what is read now. Express passes `next` where others pass the body. */
+/** The body of a request, parsed by the framework or else read now. Express passes `next` where others pass the body. */
 function bodyOf(
   incoming: Parameters<NodeHandler>[0],
   parsed: unknown,
   maxBytes: number,
 ): Body | Promise<Body> {
-  const given = parsed === undefined || typeof parsed === "function" ? undefined : parsed;
-  // A parser that did not know the type of the body leaves `{}`, and the body unread.
-  const body = given ?? (incoming.readableEnded ? (incoming.body ?? "") : undefined);
+  const passed = parsed === undefined || typeof parsed === "function" ? undefined : parsed;
+  // If a parser did not know the type of the body, `incoming.body` is `{}` and the body is unread.
+  const body = passed ?? (incoming.readableEnded ? (incoming.body ?? "") : undefined);
   if (body === undefined) return new Promise((resolve) => readNodeBody(incoming, maxBytes, resolve));
   const bytes = toBytes(body);
   return bytes.length > maxBytes ? "too_large" : bytes;

@@ -57,7 +57,7 @@ function toPath(url: string): string {
   return queryAt === -1 ? target : target.slice(0, queryAt);
 }
 
-/** Reads a body up to a limit. Calls `give` once, within the event that ends it, with the body or the reason why there is none. */
+/** Reads a body up to a limit. Calls `give` once, within the event that ends the body, with the body or the reason why there is none. */
 export function readNodeBody(incoming: IncomingMessage, maxBytes: number, give: (body: Body) => void): void {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -86,8 +86,8 @@ export function readNodeBody(incoming: IncomingMessage, maxBytes: number, give: 
 }
 
 /**
- * Ends an answer with its only piece of text. `end(text)` would hold it back for an empty piece that Node writes after it,
- * and a write of two pieces costs 1.3 µs more than one of a string; see docs/evidence/performance.md.
+ * Ends an answer with its only piece of text. `end(text)` would join it with an empty piece that Node writes after it, and a
+ * write of two pieces costs 1.3 µs more than that of one string; see docs/evidence/performance.md.
  */
 function endWith(response: ServerResponse, text: string): void {
   const { socket } = response;
@@ -116,7 +116,7 @@ export class NodeReply implements Reply {
   send(status: number, headers: HttpHeaders, body: WrittenJson = ""): void {
     const response = this.#response;
     if (response.destroyed) return;
-    // With its length known, an answer is not chunked, and leaves together with its headers.
+    // With its length known, an answer is not chunked, and is sent together with its headers.
     const length =
       typeof body === "string" ? Buffer.byteLength(body) : body.reduce((sum, piece) => sum + piece.length, 0);
     const fields: (string | number)[] = ["content-length", length];
@@ -147,7 +147,7 @@ export class NodeReply implements Reply {
   }
 }
 
-/** An answer that comes in pieces; its headers are out. */
+/** An answer that comes in pieces; its headers are already sent. */
 export function createNodeSink(response: ServerResponse, limits: SinkLimits, caller?: string): FrameSink {
   const isOpen = (): boolean => !response.destroyed && !response.writableEnded;
   const cut = (reason: string): void => {
@@ -157,7 +157,7 @@ export function createNodeSink(response: ServerResponse, limits: SinkLimits, cal
   };
   let unread: UnreadAnswer | undefined;
   let draining: Drain | undefined;
-  const onTaken = (): void => {
+  const onWritten = (): void => {
     if (response.writableLength === 0) draining?.end();
   };
   return {
@@ -167,12 +167,12 @@ export function createNodeSink(response: ServerResponse, limits: SinkLimits, cal
     write: (text) => {
       if (!isOpen()) return undefined;
       const waiting = response.writableLength;
-      // Only a reader that is behind is cut: to one that keeps up, a frame may be as large as it is.
+      // Only a reader that is behind is cut: for one that keeps up, a frame may have any size.
       if (draining !== undefined && waiting + text.length > limits.maxBufferBytes) {
         cut(`the reader is slow: ${waiting} bytes wait for it`);
         return undefined;
       }
-      if (response.write(text, onTaken)) return undefined;
+      if (response.write(text, onWritten)) return undefined;
       // One wait for all: a tool that does not await its events must not leave a listener for each.
       draining ??= drain(response, limits.stallMs, cut, () => {
         draining = undefined;
@@ -188,14 +188,14 @@ export function createNodeSink(response: ServerResponse, limits: SinkLimits, cal
   };
 }
 
-/** A wait for a client to take everything that waits for it. */
+/** A wait until the client has taken everything. */
 interface Drain {
   readonly ended: Promise<void>;
   end(): void;
 }
 
-/** How often within `stallMs` it is checked whether the client took something. */
-const looksPerStall = 4;
+/** How many times within `stallMs` we check whether the client took something. */
+const checksPerStall = 4;
 
 /**
  * Calls back when the client took nothing for `stallMs`, until the returned function is called. A client that takes some of a
@@ -207,20 +207,20 @@ function watchStall(
   onStalled: (reason: string) => void,
 ): () => void {
   let last = queuedBytes(response);
-  let looks = 0;
+  let unchanged = 0;
   const timer = setInterval(() => {
     const queued = queuedBytes(response);
-    looks = queued === last ? looks + 1 : 0;
+    unchanged = queued === last ? unchanged + 1 : 0;
     last = queued;
-    if (looks < looksPerStall) return;
+    if (unchanged < checksPerStall) return;
     clearInterval(timer);
     onStalled(`the reader took nothing for ${stallMs} ms`);
-  }, stallMs / looksPerStall);
+  }, stallMs / checksPerStall);
   timer.unref();
   return () => clearInterval(timer);
 }
 
-/** Bytes that the system has not taken of the writes underway. Only Node's handle of the socket sees a part of a write leave. */
+/** Bytes of the writes underway that the system has not taken. Only Node's handle of the socket sees that a part of a write was taken. */
 function queuedBytes(response: ServerResponse): number {
   const socket = response.socket as SocketWithHandle | null;
   return socket?._handle?.writeQueueSize ?? response.writableLength;
@@ -232,8 +232,8 @@ interface SocketWithHandle {
 }
 
 /**
- * Waits until the client took everything, or is gone. The event "drain" is not enough: in Node 22 a response that was corked while it was
- * written to never emits it, so the sink also ends the wait when a write is out and nothing is left.
+ * Waits until the client took everything, or is gone. The event "drain" is not enough: in Node 22 a response that was corked during a
+ * write never emits it, so the sink also ends the wait when a write is done and nothing is left.
  */
 function drain(
   response: ServerResponse,
@@ -264,7 +264,7 @@ function toUnread(
   return { owner, waiting: () => (response.destroyed ? 0 : response.writableLength), cut };
 }
 
-/** Cuts a reader that takes nothing of an answer that is complete, but did not fit into what the system holds for it. */
+/** Cuts a reader that takes nothing of a complete answer that did not fit into the buffers of the system. */
 function cutIfStalled(response: ServerResponse, limits: SinkLimits, caller: string | undefined): void {
   const { stallMs, onCut, unread } = limits;
   const { socket } = response;

@@ -29,7 +29,7 @@ import type { PipedFrom } from "./session-table.ts";
 import { createTlsListener, followTlsFiles } from "./tls.ts";
 
 /**
- * An HTTP endpoint that is up. Disposing it refuses new calls and says so on `/health`, lets those in flight finish, ends
+ * An HTTP endpoint that is up. Disposing it refuses new calls, says so on `/health`, lets calls underway finish, ends
  * streams properly, and closes it.
  */
 export interface HttpListener extends AsyncDisposable {
@@ -38,15 +38,15 @@ export interface HttpListener extends AsyncDisposable {
   /** Where clients connect. */
   readonly url: string;
   inspect(): HttpLoad;
-  /** From now on no call begins, and `/ready` and `/health` say 503. Calls that run may finish. */
+  /** From now on no call begins, and `/ready` and `/health` say 503. Running calls may finish. */
   drain(): void;
-  /** Serves a request that another process of the same gateway let in and passed on. */
+  /** Serves a request that another process of the same gateway accepted and passed on. */
   pipe(incoming: IncomingMessage, response: ServerResponse, from: PipedFrom): void;
-  /** The same as disposing it, for those whose JavaScript has no `await using`. */
+  /** The same as disposing it, for JavaScript without `await using`. */
   close(): Promise<void>;
 }
 
-/** What `listenHttp` does, in a file of its own so that servers on stdio do not load HTTP. */
+/** Implements `listenHttp`, in a file of its own so that servers on stdio do not load HTTP. */
 export async function startListener(server: Server, options: ListenHttpOptions = {}): Promise<HttpListener> {
   assertKnownKeys("listenHttp", options, listenHttpOptionKeys);
   const { host = "127.0.0.1", port = 7780, path = "/mcp", graceMs = 10_000, tls } = options;
@@ -80,7 +80,7 @@ export async function startListener(server: Server, options: ListenHttpOptions =
     handler.close();
     memory.stop();
     stopTls?.();
-    // The answers have yet to reach their readers.
+    // The answers still have to reach their readers.
     await waitFor(traffic.untilSent(), { ms: Math.max(leftMs(), 500) });
     await closeListener(listener);
   };
@@ -133,7 +133,7 @@ function createListener(options: ListenHttpOptions, traffic: Traffic): NodeServe
   const listener = tls === undefined ? createNodeServer(settings) : createTlsListener(settings, tls);
   listener.on("connection", () => traffic.arrived++);
   listener.on("request", (incoming, response) => traffic.enter(incoming, response));
-  // With `Expect: 100-continue`, a client sends its body only when the request was let in.
+  // With `Expect: 100-continue`, a client sends its body only after the request was accepted.
   listener.on("checkContinue", (incoming: IncomingMessage, response: ServerResponse) =>
     traffic.enter(incoming, response, () => response.writeContinue()),
   );
@@ -151,8 +151,8 @@ async function closeListener(listener: NodeServer): Promise<void> {
 }
 
 /**
- * Connections that the system queues until Node accepts them. With Node's 511, a thousand clients that connect at once
- * leave some that believe they are connected, wait for seconds, and are reset.
+ * Connections that the system queues until Node accepts them. With Node's 511, if a thousand clients connect at once, some of
+ * them believe that they are connected, wait for seconds, and are reset.
  */
 const maxUnaccepted = 4096;
 
@@ -176,8 +176,8 @@ class Traffic {
   }
 
   /**
-   * Serves one request of a socket at a time. Node would start all that a client sends ahead, and tell none of them but the
-   * first when the client is gone.
+   * Serves one request of a socket at a time. Node would start all pipelined requests, and only the first one would be told when
+   * the client is gone.
    */
   enter(incoming: IncomingMessage, response: ServerResponse, onRead?: () => void): void {
     const { socket } = incoming;
@@ -191,7 +191,7 @@ class Traffic {
     });
   }
 
-  /** `onRead` is called before the body is read: a client that sent `Expect: 100-continue` waits for that. */
+  /** Calls `onRead` before it reads the body: a client that sent `Expect: 100-continue` waits for that. */
   serve(incoming: IncomingMessage, response: ServerResponse, onRead?: () => void, from?: PipedFrom): void {
     const http = new NodeRequest(incoming);
     const reply = new NodeReply(response, this.#limits);
@@ -230,7 +230,7 @@ class Traffic {
     if (--this.#running === 0) this.#onIdle?.();
   };
 
-  /** Waits for the calls that run and for those that arrive meanwhile. The listener still listens: answers to questions come by requests of their own. */
+  /** Waits for running calls, and for calls that arrive meanwhile. The listener still listens, because answers to questions are requests of their own. */
   async settle(leftMs: () => number): Promise<void> {
     await waitFor(this.#untilIdle(), { ms: leftMs() });
     const before = this.arrived;
@@ -238,13 +238,13 @@ class Traffic {
       await waitFor(this.#untilIdle(), { ms: leftMs() });
   }
 
-  /** Resolves when every answer, or each of those that are meant, reached its reader. */
-  async untilSent(isMeant: (response: ServerResponse) => boolean = () => true): Promise<void> {
-    const unsent = [...this.#newest.values()].filter((response) => isMeant(response) && !isOver(response));
+  /** Resolves when every answer, or every one that `isIncluded` selects, has reached its reader. */
+  async untilSent(isIncluded: (response: ServerResponse) => boolean = () => true): Promise<void> {
+    const unsent = [...this.#newest.values()].filter((response) => isIncluded(response) && !isOver(response));
     await Promise.all(unsent.map((response) => new Promise((resolve) => response.once("close", resolve))));
   }
 
-  /** Resolves when every call has been answered. Streams that a GET opened are not waited for. */
+  /** Resolves when every call was answered. Does not wait for streams that a GET opened. */
   async #untilIdle(): Promise<void> {
     const isCall = (response: ServerResponse): boolean => response.req.method === "POST";
     for (;;) {
@@ -260,7 +260,7 @@ class Traffic {
 
   /**
    * Whether connections or requests arrived in the last turns of the event loop. More of them may be in the queue of the system, and
-   * would be cut without an answer if we closed the port. Node accepts one connection in each turn of the event loop, and reads it in the next.
+   * would be cut without an answer if we closed the port. Node accepts one connection per turn, and reads it in the next.
    */
   async #hasArrivals(): Promise<boolean> {
     const before = this.arrived;

@@ -52,12 +52,12 @@ import {
   toFrame,
 } from "./reply.ts";
 
-/** Serves the body of a request that was let in. */
+/** Serves the body of an accepted request. */
 type ServeBody = (body: Uint8Array, admission: Admission, endpoint: Endpoint) => Awaitable<void>;
 
 const smallBytes = 16 * 1024;
 
-/** Asks for the body of a request, which must be JSON. Undefined when the request was refused: for its type, or because memory is short. */
+/** Asks for the body of a request, which must be JSON. Undefined if the request was refused: for its type, or because memory is short. */
 export function wantJson(admission: Admission, endpoint: Endpoint, serve: ServeBody): WantedBody | undefined {
   const { http, reply } = admission;
   if (!isJson(http.header("content-type"))) {
@@ -65,7 +65,7 @@ export function wantJson(admission: Admission, endpoint: Endpoint, serve: ServeB
     return undefined;
   }
   const { maxBodyBytes } = endpoint;
-  // A large body is not even read while memory is short; a small one may cancel something.
+  // While memory is short, only small bodies are read: they may cancel a call.
   const isSmall = endpoint.shortage === 0 || Number(http.header("content-length") ?? Infinity) <= smallBytes;
   if (!isSmall && refuseNew(admission, endpoint)) return undefined;
   return {
@@ -78,7 +78,7 @@ export function wantJson(admission: Admission, endpoint: Endpoint, serve: ServeB
   };
 }
 
-/** Serves a POST: finds out what its body is and which era it is of. */
+/** Serves a POST by the kind of its body and its era. */
 export function servePost(body: Uint8Array, admission: Admission, endpoint: Endpoint): Awaitable<void> {
   const { http, reply } = admission;
   // The key of a caller that sends slowly may have been revoked meanwhile.
@@ -173,11 +173,11 @@ function withCode(error: RpcError, { server }: Endpoint): RpcError {
     : error;
 }
 
-/** Why a call is given up whose connection is gone. */
+/** The reason of the abort when a client hung up. */
 export const hungUp = "The client hung up";
 
 /**
- * One modern request: one call, one reply. The reply is JSON unless the call says something before its result. A client
+ * One modern request: one call, one reply. The reply is JSON unless the call sends something before its result. A client
  * that hangs up has cancelled.
  *
  * More than 15 members, because it is the wire context, the reply and the admission of its call at once: an object for
@@ -197,13 +197,13 @@ class ModernCall implements WireContext, Admitted {
   #sink: FrameSink | undefined;
   /** `gone`: the client hung up. `over`: the answer was given. */
   #state: "open" | "gone" | "over" = "open";
-  /** Declared, so that calls that are observed have the same shape as those that are not. */
+  /** Declared, so that all calls have the same shape, observed or not. */
   observation: Observation | undefined = undefined;
 
   constructor(era: ModernEra, accepted: Accepted, admission: Admission, endpoint: Endpoint) {
     const { header } = admission.http;
     this.era = era;
-    // Only the headers that are about the request: a tool must not learn the caller's credentials.
+    // Only headers about the request: a tool must not see the caller's credentials.
     this.headers = (name) =>
       name.startsWith("mcp-") || name === "traceparent" || name === "idempotency-key"
         ? header(name)
@@ -248,7 +248,7 @@ class ModernCall implements WireContext, Admitted {
         return this.#answer(toErrorResponse(error, id), status, headers);
       },
     );
-    // A call that was answered at once can be neither hung up on nor revoked.
+    // Only a call that is still underway can be hung up on or revoked.
     if (isPromise(answered)) {
       reply.onHangUp(() => {
         if (this.#state === "over") return;
@@ -278,7 +278,7 @@ class ModernCall implements WireContext, Admitted {
       this.cancellation.abort(new DOMException("The key was revoked", "AbortError"));
   }
 
-  /** The server stops, and its client must hear that the outcome is not known. */
+  /** Answers that the outcome is unknown, because the server stops. */
   giveUp(): void {
     if (this.#state !== "open" || this.isStream) return;
     void this.#answer(toErrorResponse(givenUp(), this.#id), 200);

@@ -11,7 +11,7 @@ import {
 } from "@junctor/core/rpc";
 import type { ClientCertificate } from "./authenticate.ts";
 
-/** A request without its body, whatever runtime it came by. */
+/** A request without its body, from any runtime. */
 export interface HttpRequest {
   readonly method: string;
   /** Without the query. */
@@ -28,39 +28,39 @@ export interface HttpRequest {
   readonly certificate?: ClientCertificate | undefined;
 }
 
-/** A body that came whole, or why there is none. */
+/** A whole body, or why there is none. */
 export type Body = Uint8Array | "too_large" | "aborted";
 
-/** A request that was let in and is served when its body is there: the listener reads that, and calls `take` once. */
+/** An accepted request that needs its body: the listener reads the body, and calls `take` once. */
 export interface WantedBody {
   readonly maxBytes: number;
   take(body: Body): Awaitable<void>;
 }
 
-/** The rest of the work for a request: none, when it was answered, or to read its body. */
+/** The rest of the work for a request: to read its body, or nothing if it was answered. */
 export type Routed = Awaitable<WantedBody | void>;
 
 export type HttpHeaders = { readonly [name: string]: string };
 
 /** Where the answer to one request goes. Exactly one of `send` and `stream` is called, once. */
 export interface Reply {
-  /** Who asked, once that is known; for runtimes that limit what waits for one caller. */
+  /** The caller, once it is known; for runtimes that limit the unread bytes of one caller. */
   caller?: string | undefined;
   /** Answers with a whole body, or none. */
   send(status: number, headers: HttpHeaders, body?: WrittenJson): void;
-  /** Answers with a body that comes in pieces. Calls back when it ended, was cut, or the client is gone. */
+  /** Answers with a body that comes in pieces. Calls back when it has ended, was cut, or the client is gone. */
   stream(status: number, headers: HttpHeaders, onClosed: () => void): FrameSink;
   /** Calls back when the client hangs up before the answer is complete. At most one callback. */
   onHangUp(callback: () => void): void;
-  /** The request is refused before it is served: for runtimes that count that. */
+  /** Called when the request is refused before it is served; for runtimes that count refusals. */
   refused?(status: number, code: string): void;
 }
 
 /** The body of a streamed answer. */
 export interface FrameSink {
   /**
-   * Waits until the client's side of the connection took it, which is the backpressure; gives back nothing when it did at
-   * once, and writes nothing when the client is gone.
+   * Waits until the connection took the text, which is the backpressure; returns nothing if it did at once. Writes nothing when
+   * the client is gone.
    */
   write(text: string): Awaitable<void>;
   end(): void;
@@ -69,11 +69,11 @@ export interface FrameSink {
   readonly isOpen: boolean;
 }
 
-/** Limits of a streamed answer, and of a whole one that does not fit into what the system holds for its reader. */
+/** Limits of a streamed answer, and of a whole answer that does not fit into the buffers of the system. */
 export interface SinkLimits {
   /** Most bytes that wait for one client; one more frame and it is cut. */
   readonly maxBufferBytes: number;
-  /** How long a client may take nothing while something waits for it. */
+  /** How long a client may take nothing while bytes wait for it. */
   readonly stallMs: number;
   /** Called with the reason when a client was cut. */
   readonly onCut: (reason: string) => void;
@@ -83,7 +83,7 @@ export interface SinkLimits {
   readonly unread?: Unread;
 }
 
-/** Which of the two kinds of answer a client takes. */
+/** Which of the two kinds of answer a client accepts. */
 export interface Accepted {
   readonly json: boolean;
   readonly sse: boolean;
@@ -101,7 +101,7 @@ export function parseAccept(header: string | undefined): Accepted {
     wanted.set(type, isWanted || wanted.get(type) === true);
   }
   const takes = (...ranges: readonly string[]): boolean => {
-    // The range that says most about a type decides (RFC 9110, 12.5.1): a refusal by name beats a wildcard.
+    // The most specific range decides (RFC 9110, 12.5.1): a refusal by name beats a wildcard.
     const named = ranges.find((range) => wanted.has(range));
     return named !== undefined && wanted.get(named) === true;
   };
@@ -118,7 +118,7 @@ export function isJson(contentType: string | undefined): boolean {
 }
 
 const jsonHeaders: HttpHeaders = { "content-type": "application/json" };
-/** For what may be tried again later: statuses 429 and 503. */
+/** For statuses 429 and 503: the client may try again later. */
 const retryHeaders: HttpHeaders = { ...jsonHeaders, "retry-after": "1" };
 
 /** Answers with one JSON message. */
@@ -149,7 +149,7 @@ export function refuse(reply: Reply, status: number, text: string, details?: Err
   sendError(reply, status, new RpcError("rpc.invalid_request", text), details);
 }
 
-/** Refuses a caller without a valid key. `hasKey` says that it sent one. */
+/** Refuses a caller without a valid key. `hasKey` says whether it sent one. */
 export function refuseKey(reply: Reply, hasKey: boolean): void {
   const text = hasKey
     ? "This key is not valid here: send another in the header Authorization: Bearer KEY"
@@ -192,20 +192,20 @@ export function toPrimingFrame(id: string, retryMs: number): string {
 /** Keeps a silent stream alive; readers ignore it. */
 export const keepAliveFrame = ": keepalive\n\n";
 
-/** What every event stream says about itself; the last keeps nginx from holding frames back. */
+/** The headers of every event stream. The last one keeps nginx from holding frames back. */
 export const sseHeaders = {
   "content-type": "text/event-stream",
   "cache-control": "no-cache, no-transform",
   "x-accel-buffering": "no",
 } as const;
 
-/** The reader of an answer that did not fit into what the system holds for it. */
+/** An answer that did not fit into the buffers of the system, and its reader. */
 export interface UnreadAnswer {
-  /** Whose share it counts towards. */
+  /** The owner whose share it counts towards. */
   readonly owner: string | undefined;
   /** Bytes that wait for it now. */
   readonly waiting: () => number;
-  /** Cuts it off. */
+  /** Cuts the reader off. */
   readonly cut: (reason: string) => void;
 }
 
@@ -222,12 +222,12 @@ interface Entry {
   bytes: number;
 }
 
-/** How long a reader may take for an answer before it counts as behind: much may be given at once to one that keeps up. */
+/** How long a reader may take for an answer before it counts as behind. Even one that keeps up may get much at once. */
 const behindMs = 2000;
 
 /**
- * The answers that readers have not taken, within a budget. Beyond it the reader that has waited longest is cut off, of the
- * owner that has most. So thousands of readers that stall take no more memory than a few.
+ * The answers that readers have not taken, within a budget. Beyond the budget, readers of the owner with most bytes are cut off,
+ * beginning with the one that is behind longest. So thousands of stalled readers take no more memory than a few.
  */
 export class Unread {
   readonly #options: UnreadOptions;
@@ -239,12 +239,12 @@ export class Unread {
     this.#quota = new Quota({ what: "unread bytes", total: options.maxBytes });
   }
 
-  /** Bytes that wait for all readers, or did when they were last looked at. */
+  /** Bytes that wait for all readers, as of the last measurements. */
   get bytes(): number {
     return this.#quota.held;
   }
 
-  /** Counts what waits for a reader, again when there is more, until it is deleted. */
+  /** Counts the bytes that wait for a reader. Call it again when there are more. */
   note(answer: UnreadAnswer): void {
     let entry = this.#entries.get(answer);
     if (entry === undefined) {
@@ -256,7 +256,7 @@ export class Unread {
     const { maxBytes } = this.#options;
     const maxBytesEach = this.#options.maxBytesEach();
     if (this.#quota.held <= maxBytes && this.#quota.heldBy(owner) <= maxBytesEach) return;
-    for (const each of this.#entries.values()) this.#measure(each);
+    for (const other of this.#entries.values()) this.#measure(other);
     const behind = this.#options.clock.now() - behindMs;
     this.#cutWhile(() => this.#quota.heldBy(owner) > maxBytesEach, { owner, before: behind });
     this.shrink(maxBytes);

@@ -29,43 +29,43 @@ export interface LiveSession {
   /** The session id as clients present it. */
   readonly token: string;
   readonly caller: string | undefined;
-  /** Whose share of the sessions it is. */
+  /** The owner whose share of the sessions it counts towards. */
   readonly owner: string | undefined;
   /** The mount it began at; undefined for the path of the endpoint itself. */
   readonly mount: string | undefined;
   readonly session: Session;
-  /** Requests being worked on, to be found by `notifications/cancelled`. */
+  /** Running requests, by id for `notifications/cancelled`. */
   readonly running: Map<RequestId, Pick<LazyAbort, "abort">>;
   /** Questions to the client that wait for an answer. */
   readonly asks: Outbound;
   readonly streams: Map<string, ResumableStream>;
   /** Announcements that wait for a stream of the client, merged. */
   readonly unannounced: Map<string, string>;
-  /** The stream of things unrelated to any call. */
+  /** The stream for messages that belong to no call. */
   standalone: ResumableStream | undefined;
   /** Stops announcements and ends subscriptions. */
   detach: () => void;
-  /** When it came to life here. */
+  /** When it was created in this process. */
   readonly bornAt: number;
-  /** When a request came in, or a call ended, last. */
+  /** When the last request came in or the last call ended. */
   usedAt: number;
 }
 
 export interface SessionTableOptions {
   readonly seal: Seal;
   readonly clock: Clock;
-  /** How long a session id is good for. */
+  /** How long a session id is valid. */
   readonly ttlMs: number;
   /** How long an unused session, or a stream that ended, is kept in memory. */
   readonly idleMs: number;
   readonly maxLive: number;
-  /** Most of them for one owner. */
+  /** Most live sessions of one owner. */
   readonly maxPerOwner?: number | (() => number | undefined) | undefined;
-  /** Deleted ids remembered; beyond that the oldest is forgotten, and good again until it expires. 100,000 by default. */
+  /** Most deleted ids that are remembered; beyond that the oldest is forgotten, and valid again until it expires. 100,000 by default. */
   readonly maxDeleted?: number;
   /** The other processes of the same gateway, if there are any. */
   readonly elsewhere?: Pick<Elsewhere, "address" | "ended" | "left" | "watch"> | undefined;
-  /** Called when a session comes to life, also again. */
+  /** Called when a session is created in this process, or created again from its id. */
   readonly onLive: (live: LiveSession) => void;
   /** Ends a stream and drops its stored events. */
   readonly forget: (stream: ResumableStream) => void;
@@ -78,12 +78,12 @@ interface Sealed extends Handshake {
 const maxTokenLength = 4096;
 const sweepEveryMs = 30_000;
 
-/** The legacy sessions of one endpoint. Ids are sealed, so nothing needs to be remembered to recognise one. */
+/** The legacy sessions of one endpoint. Ids are sealed, so a session can be created again from its id alone. */
 export class SessionTable {
   readonly #options: SessionTableOptions;
-  /** By the ends of their ids: hashing a whole one for every request would take longer than all else here. */
+  /** By the ends of their ids: hashing a whole id for every request would take longer than everything else here. */
   readonly #live = new Map<string, LiveSession>();
-  /** Ends of ids that were deleted, until they would have expired anyway. */
+  /** The ends of deleted ids, and when they would have expired. */
   readonly #deleted = new Map<string, number>();
   readonly #quota: Quota<string | undefined>;
   #sweptAt = 0;
@@ -130,8 +130,8 @@ export class SessionTable {
   }
 
   /**
-   * The session with this id, if it is one of ours, is alive, and belongs to this caller and mount. An error says that it is, but
-   * that there is no room for it right now.
+   * The session with this id, if the id is one of ours, is valid, and belongs to this caller and mount. An error means that the
+   * session exists, but there is no room for it right now.
    */
   find(
     token: string,
@@ -143,7 +143,7 @@ export class SessionTable {
     const live = known?.token === token ? known : undefined;
     if (live !== undefined && (live.caller !== caller || live.mount !== mount)) return "unknown";
     const now = this.#options.clock.now();
-    // Before the sweep, which would take it for idle.
+    // Before the sweep, which would drop it as idle.
     if (live !== undefined) live.usedAt = now;
     this.#sweep(now);
     if (live !== undefined) return live;
@@ -162,12 +162,12 @@ export class SessionTable {
     this.#drop(live, "the session was deleted");
   }
 
-  /** Ends every session that matches, such as those of a caller who may no longer come in. */
+  /** Ends every session that matches, such as those of a caller whose key was revoked. */
   endWhere(matches: (live: LiveSession) => boolean): void {
     for (const live of this.#live.values()) if (matches(live)) this.delete(live);
   }
 
-  /** Drops everything that is live; ids stay good for another process with the same secret. */
+  /** Drops all live sessions. Their ids stay valid for another process with the same secret. */
   close(): void {
     for (const live of this.#live.values()) this.#drop(live, "the server is stopping");
   }
@@ -232,15 +232,15 @@ export class SessionTable {
     for (const controller of live.running.values()) controller.abort(closed);
     live.asks.close(closed);
     live.detach();
-    // The calls that were aborted just now are answered on their streams before these are forgotten.
+    // Later, because the calls that were just aborted are still answered on their streams.
     this.#options.clock.timer(0, () => live.streams.forEach((stream) => this.#options.forget(stream)));
     if (live.standalone !== undefined) this.#options.forget(live.standalone);
   }
 }
 
 /**
- * Opens a session id. It may have begun in another process, whose address is in the id: the seal holds the two together. Opens for
- * its own caller and mount only.
+ * Opens a session id, for its own caller and mount only. The session may have begun in another process, whose address is part of the id
+ * and bound to it by the seal.
  */
 export function openSessionId(
   token: string,
@@ -254,9 +254,9 @@ export function openSessionId(
 }
 
 /**
- * The sessions to drop when there is no room for one more of an owner: a tenth of the idle ones, those used longest ago
- * first, of the owner itself, or else of the owner that has most of them if it has more. Their ids stay good. An owner
- * that has most of them itself, all in use, gets none: it takes no session from others.
+ * The sessions to drop when there is no room for one more of an owner: a tenth of the idle ones, those used longest ago first, of
+ * the owner itself, or else of the owner that has most if it has more. Their ids stay valid. None if the owner itself has most
+ * sessions, all in use: it takes no session from others.
  */
 function chooseIdle(
   sessions: ReadonlyMap<string, LiveSession>,
@@ -273,12 +273,12 @@ function chooseIdle(
   return chosen.slice(0, Math.ceil(chosen.length / 10));
 }
 
-/** As good as the whole id, which may be long: it holds the tag of the seal, which a client cannot choose. */
+/** Identifies a session like its whole id, which may be long: it contains the tag of the seal, which a client cannot choose. */
 function endOf(token: string): string {
   return token.slice(-32);
 }
 
-/** Icons and the like may be larger than any header; a session needs to know whom it is with, not what they look like. */
+/** The part of a client's description that goes into the session id. Icons may be larger than any header. */
 function toSlim({ name, version, title }: Implementation): Implementation {
   return title === undefined ? { name, version } : { name, version, title };
 }
@@ -293,36 +293,36 @@ interface SessionBinding {
   readonly address: string | undefined;
 }
 
-/** What a session id is good for: this caller, this mount, and a home that the client cannot choose. */
+/** What a session id is bound to: its caller, its mount, and the address of its process, which the client cannot choose. */
 function toBinding({ caller, mount, address }: SessionBinding): string {
   const home = address === undefined ? [] : [{ address }];
   return JSON.stringify(["session", caller ?? null, ...(mount === undefined ? [] : [mount]), ...home]);
 }
 
-/** Most characters that wait for a slow reader, as they do for any other; beyond that it is cut, and may come back. */
+/** Most characters that wait for a slow reader; beyond that it is cut, and may come back. */
 const maxQueued = 1024 * 1024;
 
-/** How long a client without a connection is waited for, and how often it is looked for. */
+/** How long a client may be without a connection, and how often we check. */
 const awayMs = 30_000;
 const lookMs = 1000;
 
 /**
- * A legacy event stream that outlives its connection. Events are stored before they are written, and everything about
- * a stream happens one after the other, so a replay that races a live event neither repeats nor loses one.
+ * A legacy event stream that outlives its connection. Events are stored before they are written, and all acts on a
+ * stream run one after the other, so a replay that races with a live event neither repeats nor loses an event.
  */
 export class ResumableStream {
   readonly id: string;
   readonly #store: EventStore;
-  /** Whose share of the store its events count towards. */
+  /** The owner whose share of the store its events count towards. */
   readonly #owner: string | undefined;
   #sink: FrameSink | undefined;
-  /** No more events will come. Stored events can still be fetched until the stream is forgotten. */
+  /** Whether no more events will come. Stored events can still be fetched until the stream is forgotten. */
   isEnded = false;
-  /** The last act that is underway or waits for its turn; undefined when there is none. */
+  /** The last act that runs or waits for its turn; undefined when there is none. */
   #tail: Promise<void> | undefined;
-  /** Characters of events that were sent and have not had their turn. */
+  /** Characters of events that wait for their turn. */
   #queued = 0;
-  /** When the last event was sent or the stream was last attached to. */
+  /** When the last event was sent or a client last connected. */
   usedAt: number;
 
   constructor(id: string, store: EventStore, now: number, owner?: string) {
@@ -338,7 +338,7 @@ export class ResumableStream {
 
   /** Begins on a new connection. With `retryMs`, the client learns an event id to come back with, so the connection may be released. */
   open(sink: FrameSink, retryMs: number | undefined): Awaitable<void> {
-    this.#sink = sink; // At once: `isConnected` is true from now on.
+    this.#sink = sink; // Not in turn, so that `isConnected` is true from now on.
     if (retryMs === undefined) return;
     return this.#inTurn(() =>
       andThen(settled(this.#store.append(this.id, "", this.#owner)), (id) =>
@@ -348,8 +348,8 @@ export class ResumableStream {
   }
 
   /**
-   * Continues over a new connection with the events after `lastEventId`. When they are no longer kept, the connection is cut. An
-   * older connection is cut first: a reader that vanished without a word may hold up a write on it.
+   * Continues over a new connection with the events after `lastEventId`. When they are no longer kept, the connection is cut. Cuts an
+   * older connection first: if its reader vanished silently, a write on it may hang.
    */
   resume(sink: FrameSink, lastEventId: string, now: number): Awaitable<void> {
     this.#sink?.cut("it went on over another connection");
@@ -364,7 +364,7 @@ export class ResumableStream {
     });
   }
 
-  /** Stores an event and, when a client is connected, writes it. Waits until it was taken. */
+  /** Stores an event, and writes it if a client is connected. Waits until the client took it. */
   send(data: string, now: number): Awaitable<void> {
     if (this.#queued > maxQueued) this.#sink?.cut(`the reader is slow: ${this.#queued} bytes wait for it`);
     this.#queued += data.length;
@@ -391,7 +391,7 @@ export class ResumableStream {
     });
   }
 
-  /** Acts at once when nothing is underway, else when it is this act's turn. */
+  /** Acts at once if no act is underway, else after the acts before it. */
   #inTurn(act: () => Awaitable<void>): Awaitable<void> {
     const acted = this.#tail === undefined ? act() : this.#tail.then(act, act);
     if (!isPromise(acted)) return acted;
@@ -404,7 +404,7 @@ export class ResumableStream {
   }
 }
 
-/** Streams of which an event with an id was written to a client. A client without an id cannot resume. */
+/** Streams of which a client got an event with an id. Without an id it cannot resume. */
 const resumable = new WeakSet<ResumableStream>();
 
 function writeEvent(stream: ResumableStream, sink: FrameSink | undefined, frame: string): Awaitable<void> {
@@ -413,8 +413,8 @@ function writeEvent(stream: ResumableStream, sink: FrameSink | undefined, frame:
 }
 
 /**
- * Calls back once when the client of a stream is given up: it has had no connection for 30 s, or it has none and was never sent an
- * event id to resume with. The returned function stops it.
+ * Calls back once when the client of a stream is given up: it has had no connection for 30 s, or it has none and never got an event id
+ * to resume with. The returned function stops the checks.
  */
 export function onceGone(stream: ResumableStream, clock: Clock, gone: () => void): () => void {
   let seenAt = clock.now();
@@ -435,19 +435,19 @@ export interface Elsewhere {
   readonly address: string;
   /** Whether a request names a session that lives at another replica. */
   isAbout(http: HttpRequest): boolean;
-  /** Has such a request answered where its session lives. */
+  /** Passes such a request to the replica where its session lives. */
   pass(admission: Admission, local: LocalService): Routed;
   /** A session ended here for good. */
   ended(token: string): void;
   /** A session is no longer in the memory of this replica. */
   left(token: string): void;
-  /** Called once with the sessions in the memory of this replica, so that it can end those that another replica adopted. */
+  /** Called once with the sessions in the memory of this replica, so that those adopted by another replica can be ended. */
   watch(sessions: LocalSessions): void;
 }
 
 /** The legacy sessions in the memory of this replica. */
 export interface LocalSessions {
-  /** The ids of those with a call underway or a stream open. */
+  /** The ids of the sessions with a call underway or a stream open. */
   busy(): readonly string[];
   /** Ends the calls and streams of a session that another replica serves now. The id of the session stays valid. */
   handOver(token: string): void;
@@ -463,18 +463,18 @@ export interface LocalService {
   serve(): Routed;
 }
 
-/** A request that another replica of the same gateway let in and passed on: all that is known of its sender. */
+/** What is known about the sender of a request that another replica accepted and passed on. */
 export interface PipedFrom {
   readonly identity: Caller | undefined;
   /** The address it came from. */
   readonly address: string | undefined;
   /** How often it was passed on. */
   readonly hops?: number;
-  /** Whether it asks for the rest of a stream that broke between two replicas. Its client did not ask, and has not left. */
+  /** Whether it resumes a stream that broke between two replicas, on behalf of a client that is still connected. */
   readonly isMending?: boolean | undefined;
 }
 
-/** An id with the id of the replica that it lives at. */
+/** An id with the address of its replica. */
 export function toAddressed(id: string, address: string | undefined): string {
   return address === undefined ? id : `${address}.${id}`;
 }

@@ -6,7 +6,7 @@ import { TlsError } from "@junctor/core/errors";
 import type { ClientCertificate } from "./authenticate.ts";
 import type { OnWarning } from "./endpoint.ts";
 
-/** TLS of a listener, by files that are read again when they change. */
+/** The files for TLS of a listener. They are read again when they change. */
 export interface TlsOptions {
   /** The path of the certificate and its chain, as PEM. */
   readonly cert: string;
@@ -14,7 +14,7 @@ export interface TlsOptions {
   readonly key: string;
   /** The path of the authorities whose certificates clients may present, as PEM. Without it clients are not asked for one. */
   readonly clientCa?: string;
-  /** How often it is looked whether a file changed; 2 s. */
+  /** How often we check whether a file changed; 2 s. */
   readonly lookEveryMs?: number;
 }
 
@@ -25,7 +25,7 @@ interface TlsFiles {
   readonly ca?: Buffer;
 }
 
-/** Reads the files, and looks whether they fit. Throws `TlsError`. */
+/** Reads the files, and checks that they fit together. Throws `TlsError`. */
 function readTlsFiles({ cert, key, clientCa }: TlsOptions): TlsFiles {
   try {
     const files = {
@@ -52,7 +52,7 @@ export function createTlsListener(settings: HttpServerOptions, tls: TlsOptions):
   });
 }
 
-/** Gives a listener the files again whenever one of them changed. Those that do not fit are not used. Returns a function that stops it. */
+/** Updates a listener whenever one of the files has changed. Files that do not fit are not used. Returns a function that stops it. */
 export function followTlsFiles(listener: HttpServer, options: TlsOptions, onWarning: OnWarning): () => void {
   const server = listener as HttpsServer;
   const paths = [options.cert, options.key, options.clientCa].filter((path) => path !== undefined);
@@ -68,7 +68,7 @@ export function followTlsFiles(listener: HttpServer, options: TlsOptions, onWarn
       server.setSecureContext(readTlsFiles(options));
       used = state;
     } catch (error) {
-      // Two files are written one after the other, and the first alone does not fit the old second one. So the first failure gives no warning.
+      // No warning at the first failure: the files are written one after the other, and a new one does not fit an old one.
       if (failed === state && !hasWarned)
         onWarning("The new certificate is not used, and the old one is still", error);
       hasWarned = failed === state;
@@ -80,13 +80,13 @@ export function followTlsFiles(listener: HttpServer, options: TlsOptions, onWarn
   return () => clearInterval(timer);
 }
 
-/** Tells whether a file was changed or exchanged, also behind a link. */
+/** Identifies the state of a file. It differs when the file was changed or replaced, also behind a link. */
 function stampOf(path: string): string {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? "missing" : `${stats.ino}-${stats.mtimeMs}-${stats.size}`;
 }
 
-/** By socket: a client proves who it is once. */
+/** Certificates by socket, because a client authenticates once per connection. */
 const known = new WeakMap<object, ClientCertificate | "none">();
 
 /** The certificate that the client of a socket proved to own, if an authority that we trust signed it. */
@@ -100,7 +100,7 @@ export function certificateOf(socket: object): ClientCertificate | undefined {
   return certificate === "none" ? undefined : certificate;
 }
 
-/** A certificate without one common name names no client. */
+/** The certificate of a client; undefined if it does not have exactly one common name. */
 function toCertificate(peer: PeerCertificate | DetailedPeerCertificate): ClientCertificate | undefined {
   const { subject, issuer, valid_to: until, fingerprint256 = "" } = peer as Partial<PeerCertificate>;
   const name: unknown = subject?.CN;

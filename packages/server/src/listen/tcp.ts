@@ -40,7 +40,7 @@ export async function serveStream(
   const stop = (): void => stopping.abort();
   signal?.addEventListener("abort", stop, { once: true });
   if (signal?.aborted === true) stop();
-  // The input may stay open after the reader of the output is gone; there is no one left to work for then.
+  // The input may stay open after the reader of the output is gone, but then nobody gets the answers.
   writable.once("close", stop);
   writable.once("error", stop);
   try {
@@ -49,7 +49,7 @@ export async function serveStream(
       send: stream.send,
       [Symbol.asyncIterator]: () => stream[Symbol.asyncIterator](),
       [Symbol.asyncDispose]: async () => {
-        // The last answers leave at the pace of their reader, unless `signal` stops us.
+        // The last answers are written at the pace of their reader, unless `signal` stops us.
         const limits = { signal: stopping.signal, ms: lingerMs, clock };
         await waitFor(stream.endOutput(), limits).catch(() => {});
         await stream[Symbol.asyncDispose]();
@@ -80,7 +80,7 @@ export function serveStdio(server: Server, options: ServeStreamOptions = {}): Pr
   return serveStream(server, process.stdin, takeStdout(), options);
 }
 
-/** Takes the standard output for messages alone. */
+/** Reserves the standard output for messages. */
 function takeStdout(): Writable {
   const { stdout, stderr } = process;
   const write = stdout.write.bind(stdout);
@@ -102,14 +102,14 @@ export interface ListenTcpOptions extends Omit<ServeStreamOptions, "caller" | "s
   readonly maxClients?: number;
 }
 
-/** A client that hung up looks like one that ended its requests and still reads, so it is not worked for as long. */
+/** Shorter, because a client that hung up looks like one that sends no more requests and still reads. */
 const tcpLingerMs = 10_000;
 
-/** A server that accepts clients. Disposing it stops accepting, ends those who are there, and waits for them. */
+/** A server that accepts clients. Disposing it stops accepting, ends all connections, and waits for their end. */
 interface Listener extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
-  /** The same as disposing it, for those whose JavaScript has no `await using`. */
+  /** The same as disposing it, for JavaScript without `await using`. */
   close(): Promise<void>;
 }
 
@@ -122,7 +122,7 @@ export async function listenTcp(server: Server, options: ListenTcpOptions): Prom
   const serving = { lingerMs: tcpLingerMs, ...others };
   if (!isLoopback(host)) throw new BindError(host, "TCP has no authentication");
   const stopping = new AbortController();
-  // Every client listens to it; Node would take more than ten for a leak.
+  // Every client listens to it; Node takes more than ten listeners for a leak.
   setMaxListeners(0, stopping.signal);
   const running = new Set<Promise<void>>();
   const accept = (socket: Socket): void => {
@@ -153,15 +153,15 @@ export async function listenTcp(server: Server, options: ListenTcpOptions): Prom
 }
 
 /**
- * Whether the first thing a client says can be a message. A web page can make a browser connect and send us a request
- * whose body is one; what begins with `POST` is that, and gets nothing.
+ * Whether the first bytes of a client can be a message. A web page can make a browser send us an HTTP request whose body is a
+ * message; such a request begins with `POST`, and gets no answer.
  */
 function beginsLikeJson(socket: Socket): Promise<boolean> {
   return new Promise((resolve) => {
     socket.once("close", () => resolve(false));
     const look = (): void => {
       const chunk = socket.read() as Buffer | null;
-      if (chunk === null) return resolve(true); // It said nothing and ended; serving that ends at once.
+      if (chunk === null) return resolve(true); // It ended without sending anything; serving it ends at once.
       socket.unshift(chunk);
       const first = /\S/.exec(chunk.toString("latin1"))?.[0];
       resolve(first === undefined || first === "{" || first === "[");

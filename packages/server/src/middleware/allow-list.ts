@@ -8,8 +8,8 @@ interface AllowToolsOptions {
 }
 
 /**
- * Shows only some tools; the others cannot be called either. Prompts and resources are not judged. In a glob `*` is any run of characters and `?` is one;
- * globs are for whole names and mind case.
+ * Shows only some tools; the others cannot be called either. Prompts and resources are not filtered. In a glob, `*` matches any run of characters
+ * and `?` matches one. Globs match whole names and are case-sensitive.
  *
  * @example
  * withMiddleware(provider, [allowTools({ allow: ["github__*"], deny: ["*delete*"] })]);
@@ -23,24 +23,23 @@ export function allowTools({ allow, deny }: AllowToolsOptions): Middleware {
       const known = passed.get(tools);
       if (known !== undefined) return known;
       const left = Object.freeze(tools.filter(({ name }) => mayPass(name)));
-      // A list that can change is judged each time.
+      // A list that is not frozen may change, so it is filtered each time.
       if (Object.isFrozen(tools)) passed.set(tools, left);
       return left;
     },
   };
 }
 
-/** Says whether a name fits. */
+/** Whether a name fits. */
 export type NameTest = (name: string) => boolean;
 
-/** Says whether something may pass by its name. Another name that it has can keep it from passing. */
+/** Whether something may pass by its name. A second name can keep it from passing. */
 type PassTest = (name: string, otherName?: string) => boolean;
 
 /**
- * Which names may pass: those that fit one of `allow` and none of `deny`. Without `allow` every name may; with an empty
- * one none does, because an empty list of allowed names must not allow everything. A glob of `deny` that fits
- * either name of a thing denies it; `allow` looks at the first name only, because a server chooses its own names as it likes. `deny` takes no
- * notice of case in the URIs of resources.
+ * A name passes if it fits a glob of `allow` and none of `deny`. Without `allow` every name fits; with an empty `allow` no name does,
+ * because an empty list of allowed names must not allow everything. `deny` applies to both names of a thing. `allow` applies to the
+ * first name only, because a server chooses its own names. `deny` ignores case in the URIs of resources.
  *
  * @example
  * const mayPass = createGlobs(["github__*"], ["*delete*"]);
@@ -54,7 +53,7 @@ export function createGlobs(allow: readonly string[] | undefined, deny: readonly
   };
 }
 
-/** Whether a name fits one of the globs that keep things from callers. That of a resource, which has a colon, fits in any case. */
+/** Whether a name fits a glob of `deny`. The name of a resource, which has a colon, is compared without case. */
 function createDeny(globs: readonly string[]): NameTest {
   if (globs.length === 0) return () => false;
   const exact = globs.map(createGlob);
@@ -69,8 +68,8 @@ function createDeny(globs: readonly string[]): NameTest {
 
 /**
  * A test for whole names, case-sensitive: `*` stands for any run of characters, `?` for one (one UTF-16 unit), and
- * everything else for itself. Only the last star is ever gone back to, so the work is bounded by the length of the glob
- * times the length of the name, however the glob is made.
+ * everything else for itself. Backtracking goes to the last star only, so the work is at most the length of the glob
+ * times the length of the name.
  */
 export function createGlob(glob: string): NameTest {
   return (name) => {
@@ -87,7 +86,7 @@ export function createGlob(glob: string): NameTest {
         read++;
       } else {
         if (afterStar === -1) return false;
-        // The star takes one character more.
+        // Let the star match one more character.
         at = afterStar;
         read = ++starEnd;
       }

@@ -22,25 +22,25 @@ export interface AuditLogOptions extends Omit<AuditOptions, "sink"> {
   readonly record: AuditSink;
   /** What the records call this server; `local` when left out. */
   readonly server?: string;
-  /** Finds the server of a tool by the tool's name, for a provider that has its tools from several. */
+  /** Finds the server of a tool by the tool's name, for a provider with tools of several servers. */
   readonly ownerOf?: OwnerOf;
-  /** Says of a call that it changes nothing. Given, every other call has a record at its start as well. */
+  /** Whether a call changes nothing. If given, every other call gets a record at its start as well. */
   readonly isReadOnly?: (call: Operation, context: CallContext) => boolean;
-  /** Of which servers the arguments are recorded, with `redact`; of all when left out. */
+  /** For which servers arguments are recorded, with `redact`; for all when left out. */
   readonly recordsArguments?: (server: string) => boolean;
   /** More about the caller of a call and the decision about it. */
   readonly describe?: DescribeCall;
   readonly clock?: Clock;
 }
 
-/** Says more about the caller of a call and the decision about it, for its record. */
+/** Returns more about the caller of a call and the decision about it, for its record. */
 export type DescribeCall = (
   call: Operation,
   context: CallContext,
   ownName: string | undefined,
 ) => Pick<AuditRecord, "issuer" | "clientId" | "decision" | "rule" | "credential">;
 
-/** The owner of a thing, and what it calls the thing as far as that is known; undefined where the owner is not known. */
+/** Finds the server of a thing, and the server's own name for it if known; undefined if the server is not known. */
 export type OwnerOf = (
   operation: Pick<Operation, "part" | "name">,
   context: CallContext,
@@ -56,11 +56,11 @@ interface Begun {
 }
 
 /**
- * Writes a record of each call, whichever way it ends: one for every round of a call that asks something, and with `isReadOnly`
- * two for every other that may change something, the first before it is made. Of a task there is one when the call becomes it,
- * one for answers and for the wish to cancel it, and one when a caller first sees its end. Put it first, so that it sees what the others refuse.
- * A slow sink holds a call up for `maxWaitMs` at most (50); one that fails fails no call, unless `onFailure` is `closed`. `era` and
- * `revision` are those of the caller, the bytes those of arguments and result.
+ * Writes a record of each call, however it ends, and of every round of a call that asks something. With `isReadOnly`, a call that may
+ * change something gets a second record before it is made. A task gets one record when the call becomes the task, one for each request
+ * that answers or cancels it, and one when a caller first sees its end. Put this middleware first, so that it sees what the others refuse.
+ * A slow sink delays a call by at most `maxWaitMs` (50). A sink that fails does not fail the call, unless `onFailure` is `closed`. `era`
+ * and `revision` are those of the caller; the bytes are those of arguments and result.
  *
  * @example
  * const file = await openAuditFile({ path: "calls.jsonl" });
@@ -91,7 +91,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       ownName: begun.owner?.ownName === undefined ? undefined : bounded(begun.owner.ownName),
       era: isModernRevision(context.revision) ? "modern" : "legacy",
       revision: context.revision,
-      // The record of a call's beginning has the arguments, that of its end need not repeat them.
+      // If there is a record of the call's beginning, it has the arguments, and the record of the end does not repeat them.
       ...audit.describeArguments(call.arguments, name, isFirst && recordsArguments?.(owner) !== false, owner),
       ...end,
     };
@@ -105,7 +105,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
 
   return {
     beforeCall: (call, context) => {
-      // An object of this call's own, by which it is known again when it ends.
+      // A copy that identifies this call when it ends.
       const own = { ...call };
       const owner = ownerOf?.(call, context);
       const isRecorded = isReadOnly?.(call, context) === false;
@@ -138,8 +138,8 @@ export function auditLog(options: AuditLogOptions): Middleware {
       };
       const written = audit.record(toRecord(call, context, { ...begun, owner }, ending));
       return andThen(written, (isWritten) => {
-        // A result that was only read is withheld if it is not recorded. A call that may change something was recorded before, and its
-        // caller must get the result.
+        // The result of a call that changes nothing is withheld if it cannot be recorded. A call that may change something was recorded
+        // at its start, and its caller must get the result.
         if (isWritten || !isClosed || begun.isRecorded || ended.kind === "failed") return undefined;
         return { kind: "failed", error: new ToolError(withheld, { code: "tool.refused" }) } satisfies CallEnd;
       });
@@ -147,10 +147,10 @@ export function auditLog(options: AuditLogOptions): Middleware {
   };
 }
 
-/** Most tasks whose end is known to be recorded. */
+/** Most tasks whose recorded end is remembered. */
 const maxEnded = 16_384;
 
-/** Whether a look at a task is worth a record: one that failed is, and the first that shows an end. Other calls have one. */
+/** Whether a call gets a record. Of the requests for the state of a task, only failed ones do, and the first that shows the end. */
 function createTaskNews(): (call: Operation, end: CallEnd) => boolean {
   const ended = new Set<string>();
   return ({ method, ref = "" }, end) => {
@@ -168,7 +168,7 @@ type RecordEnd = Pick<
   "outcome" | "code" | "delivery" | "bytesSent" | "bytesReceived" | "durationMs"
 >;
 
-/** Nothing is known yet. */
+/** The end of a call that has just begun. */
 const beginning: RecordEnd = {
   outcome: "begun",
   code: undefined,

@@ -5,25 +5,25 @@ import { createGlob, type NameTest } from "./allow-list.ts";
 
 export interface Rate {
   readonly callsPerMinute: number;
-  /** How many calls may come at once after a pause; a minute's worth when left out, and at least one. */
+  /** How many calls may come at once after a pause; by default a minute's worth, and at least one. */
   readonly burst?: number;
 }
 
 export interface LimitRateOptions extends Rate {
-  /** Further limits for the tools whose names fit a glob, each caller counted by itself. All that fit apply. */
+  /** Further limits for the tools whose names fit a glob, for each caller. All that fit apply. */
   readonly tools?: { readonly [glob: string]: Rate };
   readonly clock?: Clock;
 }
 
-/** The caller that was not seen for longest is forgotten first, and begins with a full burst when seen again. */
+/** Most callers that are remembered. The one that was not seen for longest is forgotten first, and gets a full burst again. */
 const maxCallers = 10_000;
 
 /**
- * Limits how often each caller may call; those whose name is not known share one limit. A call too many is refused, and
- * the model hears when to try again. Every round of a call that asks something counts: otherwise a caller that comes back with an
- * answer would call for free. Looking at a task, and cancelling one, does not.
+ * Limits how often each caller may call; callers without a name share one limit. A call too many is refused, and the model is told
+ * when to try again. Every round of a call that asks something counts, because otherwise a retry with an answer would be free.
+ * Requests for the state of a task, and to cancel it, do not count.
  *
- * @throws RangeError for a rate or burst that cannot be
+ * @throws RangeError for an invalid rate or burst
  * @example
  * withMiddleware(provider, [limitRate({ callsPerMinute: 120, tools: { "search_*": { callsPerMinute: 10 } } })]);
  */
@@ -34,11 +34,11 @@ export function limitRate(options: LimitRateOptions): Middleware {
 /** A limit, and what each caller has left of it. */
 export interface RateLimit {
   readonly middleware: Middleware;
-  /** By caller; a bucket a rule, in their order. */
+  /** By caller: one bucket for each rule, in order. */
   readonly callers: ReadonlyMap<string | undefined, readonly Bucket[]>;
 }
 
-/** Like {@link limitRate}, but what callers used up under the rules of an earlier limit counts for the same tools. */
+/** Like {@link limitRate}, but calls that were counted by an earlier limit still count for the same tools. */
 export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit): RateLimit {
   const { tools = {}, clock = systemClock } = options;
   const rules = [
@@ -47,11 +47,11 @@ export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit):
   ];
   const callers = new Map<string | undefined, readonly Bucket[]>();
   for (const [caller, buckets] of earlier?.callers ?? []) {
-    const kept = (rule: RateRule): Bucket => {
+    const toBucket = (rule: RateRule): Bucket => {
       const now = clock.now();
       return new Bucket(rule, now, buckets.find((bucket) => bucket.rule.key === rule.key)?.tokensAt(now));
     };
-    callers.set(caller, rules.map(kept));
+    callers.set(caller, rules.map(toBucket));
   }
 
   const recall = (caller: string | undefined, now: number): readonly Bucket[] => {
@@ -66,7 +66,7 @@ export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit):
       const { name } = operation;
       const now = clock.now();
       const counting = recall(caller, now).filter(({ rule }) => rule.fits(name));
-      // All are asked before any is taken from, so a refused call is not counted.
+      // All are checked before any is charged, so a refused call is not counted.
       for (const bucket of counting) assertRoom(bucket, now);
       for (const bucket of counting) bucket.take();
     },
@@ -76,7 +76,7 @@ export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit):
 
 /** One limit on the calls of each caller. */
 export interface RateRule {
-  /** Which tools it is about; not how many calls, so that an edit of the number gives no caller a full burst. */
+  /** Identifies its tools, not its number of calls: editing the number must not give callers a full burst. */
   readonly key: string;
   readonly fits: NameTest;
   readonly perMs: number;
@@ -85,7 +85,7 @@ export interface RateRule {
   readonly words: string;
 }
 
-/** @throws RangeError for a rate or burst that cannot be */
+/** @throws RangeError for an invalid rate or burst */
 export function toRule(glob: string, { callsPerMinute, burst }: Rate, what = ""): RateRule {
   if (!(callsPerMinute > 0)) throw new RangeError(`callsPerMinute must be above 0, not ${callsPerMinute}`);
   if (burst !== undefined && !(burst >= 1)) throw new RangeError(`burst must be 1 or more, not ${burst}`);
@@ -103,7 +103,7 @@ function assertRoom(bucket: Bucket, now: number): void {
   if (waitMs > 0) throw toRefusal(bucket.rule, waitMs);
 }
 
-/** Tells the model when to try again. */
+/** The error that tells the model when to try again. */
 export function toRefusal({ words }: RateRule, waitMs: number): ToolError {
   const seconds = Math.ceil(waitMs / 1000);
   return new ToolError(`No more than ${words} allowed. Try again in ${seconds} s.`, {
@@ -111,7 +111,7 @@ export function toRefusal({ words }: RateRule, waitMs: number): ToolError {
   });
 }
 
-/** What one caller may still call under one rule. It fills by the time that went by, so nothing has to run. */
+/** The calls that one caller has left under one rule. Refilled by the time that has passed, without a timer. */
 export class Bucket {
   readonly rule: RateRule;
   #tokens: number;
@@ -123,16 +123,16 @@ export class Bucket {
     this.#filledAt = now;
   }
 
-  /** How long until there is room for a call; 0 when there is. */
+  /** How long until there is room for a call; 0 if there is room now. */
   waitMs(now: number): number {
-    // Sums of fractions fall short of one by less than this.
+    // Rounding errors of sums are smaller than this.
     const missing = 1 - 1e-9 - this.tokensAt(now);
     return missing <= 0 ? 0 : missing / this.rule.perMs;
   }
 
   tokensAt(now: number): number {
     const { perMs, burst } = this.rule;
-    // A clock that was set back must not take away what was there.
+    // A clock that was set back must not take tokens away.
     const passedMs = Math.max(0, now - this.#filledAt);
     this.#tokens = Math.min(burst, this.#tokens + passedMs * perMs);
     this.#filledAt = now;
@@ -152,8 +152,8 @@ interface LimitTimeOptions {
 }
 
 /**
- * Stops calls that take too long: their signal is aborted, and the call ends at once for the model, even if the tool does not heed
- * its signal. Each round of a call that asks the user something has the whole time.
+ * Stops calls that take too long: their signal is aborted, and the call ends at once for the model, even if the tool ignores its
+ * signal. Each round of a call that asks the user something has the whole time.
  *
  * @throws RangeError for a limit that is not a positive number
  * @example
@@ -174,7 +174,7 @@ export function limitTime({ ms, tools = {} }: LimitTimeOptions): Middleware {
     afterCall: ({ name }, end) => {
       if (end.kind !== "failed" || !(end.error instanceof TimeoutError)) return;
       const timeoutMs = limitOf(name);
-      // Another limit, such as that of an upstream, is reported as what it is.
+      // The error of another limit, such as that of an upstream, is kept.
       if (end.error.kind !== "total" || end.error.timeoutMs !== timeoutMs) return;
       const message = `${name} was not done after ${timeoutMs / 1000} s and was stopped. It may have had effects.`;
       return { kind: "failed", error: new ToolError(message, { cause: end.error }) };

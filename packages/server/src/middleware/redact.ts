@@ -17,13 +17,13 @@ export type RedactOptions = ScrubberOptions;
  * Replaces by `[redacted]` what matches in the strings and keys of a result (wherever they are: text, structured content,
  * resources, prompts, completions, failures), in questions to the user, in progress and log messages, and in lists: titles, descriptions,
  * defaults and examples. A tool or prompt whose name matches is left out and cannot be used; a resource whose URI matches is left out.
- * Numbers are left alone, and a result in which nothing matches leaves as the bytes it came as.
+ * Numbers are left alone, and a result in which nothing matches is sent as the bytes that came.
  *
- * Your own patterns may search one result for `maxSearchMs` (100): what takes longer is withheld and the call fails, for
- * a pattern that backtracks could hold up all callers. Each string is searched by itself, so a secret that a tool streams
- * in pieces, or divides between two blocks, is not found.
+ * Your own patterns may search one result for `maxSearchMs` (100). After that the result is withheld and the call fails, because
+ * a pattern that backtracks could hold up all callers. Each string is searched by itself, so a secret that a tool streams in
+ * pieces, or splits between two blocks, is not found.
  *
- * @throws TypeError for a kind of secret there is not
+ * @throws TypeError for an unknown kind of secret
  * @example
  * withMiddleware(provider, [redact({ patterns: ["email", "github-token", /ACME-[0-9]{8}/] })]);
  */
@@ -40,7 +40,7 @@ export function redact(options: RedactOptions): Middleware {
   };
   const shown = new WeakMap<object, ListedItem | undefined>();
   const tries = new WeakMap<object, number>();
-  /** A listed thing as it is shown; undefined for one that is not. */
+  /** A listed item as callers see it; undefined for an item that is left out. */
   const show = (item: ListedItem): ListedItem | undefined => {
     if (shown.has(item)) return shown.get(item);
     try {
@@ -49,7 +49,7 @@ export function redact(options: RedactOptions): Middleware {
       return found;
     } catch (error) {
       if (!(error instanceof ExhaustedError)) throw error;
-      // What could not be searched is not shown. A busy machine may be the reason, so it is tried again, but not forever.
+      // An item that could not be searched is left out. A busy machine may be the reason, so try it again a few times.
       const count = (tries.get(item) ?? 0) + 1;
       tries.set(item, count);
       if (count >= maxTries) shown.set(item, undefined);
@@ -57,7 +57,7 @@ export function redact(options: RedactOptions): Middleware {
     }
   };
   const lists = new WeakMap<readonly ListedItem[], readonly ListedItem[]>();
-  /** Names in which there is nothing to hide. */
+  /** Names without secrets. */
   const harmless = new Set<string>();
   const isHarmless = (name: string): boolean => {
     try {
@@ -75,7 +75,7 @@ export function redact(options: RedactOptions): Middleware {
       const known = lists.get(items);
       if (known !== undefined) return known;
       const left = Object.freeze(items.flatMap((item) => show(item) ?? []));
-      // A list that can change, or was not searched to its end, is looked at each time.
+      // A list that may change, or was not searched to its end, is searched each time.
       if (Object.isFrozen(items) && items.every((item) => shown.has(item))) lists.set(items, left);
       return left;
     },
@@ -101,13 +101,13 @@ export function redact(options: RedactOptions): Middleware {
   };
 }
 
-/** How often a listed thing is searched that took too long. */
+/** How often a listed item whose search took too long is searched again. */
 const maxTries = 3;
 
-/** How many names are remembered. */
+/** Most names that are remembered as harmless. */
 const maxHarmless = 1000;
 
-/** What people and models read of a definition, wherever it stands. Other members have a meaning that must stay. */
+/** The members of a definition that people and models read, at any depth. Others have a meaning that must not change. */
 const readable = new Set(["title", "description", "default", "examples", "$comment"]);
 
 function showItem(item: ListedItem, scrub: Scrub): ListedItem | undefined {
@@ -129,12 +129,12 @@ function scrubReadable<T extends object>(node: T, scrub: Scrub): T {
   return (Array.isArray(node) ? entries.map(([, value]) => value) : Object.fromEntries(entries)) as T;
 }
 
-/** An argument may be called `description`; what stands there is its schema. */
+/** Whether a readable member is a schema: an argument may be called `description`. */
 function isSchema(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** An end without secrets, also in what a server says of a task beside the members that we know. */
+/** An end without secrets, also in the members of a task that we do not know. */
 function scrubEnd(end: CallEnd, scrub: Scrub): CallEnd {
   const scrubbed = scrubOutcome(end, scrub);
   const { task } = end;
@@ -153,7 +153,7 @@ function scrubOutcome(end: CallEnd, scrub: Scrub): CallEnd {
       return scrubbed === text ? end : { ...end, result: RawJson.fromText(scrubbed, isForeign) };
     }
     case "input_required":
-      // The state comes back to us alone, and sealed.
+      // The state is sealed, and only we read it.
       return { ...end, asks: scrubValue(end.asks, scrub) };
     case "working":
     case "cancelled":
@@ -172,7 +172,7 @@ function scrubEvent(event: CallEvent, scrub: Scrub): CallEvent {
   }
 }
 
-/** Of other errors the caller learns nothing. */
+/** An error without secrets. Other errors never reach the caller, so they are not searched. */
 function scrubError(error: unknown, scrub: Scrub): unknown {
   if (error instanceof ToolError) {
     const message = scrubValue(error.message, scrub);
@@ -190,7 +190,7 @@ function scrubError(error: unknown, scrub: Scrub): unknown {
   return error;
 }
 
-/** A value as it will be on the wire, scrubbed; the very same if there is nothing to hide in it. */
+/** A value without secrets, as it will be on the wire; the same value if there is nothing to hide. */
 function scrubValue<T>(value: T, scrub: Scrub): T {
   const text = JSON.stringify([value]);
   const scrubbed = scrub(text);
@@ -204,25 +204,25 @@ interface ScrubberOptions {
   readonly maxSearchMs?: number;
 }
 
-/** Keys of the protocol that hold what a server says. A pattern that fits one of them must not break the message. */
+/** Keys of the protocol. A pattern that matches one of them must not break the message. */
 const protocolKeys = new Set(
   "content type text structuredContent isError _meta resultType data mimeType resource uri name title description annotations messages role contents blob completion values total hasMore".split(
     " ",
   ),
 );
 
-/** Hides what must be hidden in the strings and keys of a JSON text. The very same text if there is nothing. */
+/** Hides secrets in the strings and keys of a JSON text. Returns the same text if there is nothing to hide. */
 type Scrub = (json: string) => string;
 
 const mask = "[redacted]";
 
-/** @throws TypeError for a kind of secret there is not */
+/** @throws TypeError for an unknown kind of secret */
 export function createScrubber({ patterns, maxSearchMs = 100 }: ScrubberOptions): Scrub {
   const searches = patterns.map(toSearch);
-  // Ours end in time; others are watched, which costs 60 µs.
+  // Our patterns take linear time; others run under a watchdog, which costs 60 µs.
   const limitMs = patterns.some((pattern) => typeof pattern !== "string") ? maxSearchMs : Infinity;
   return (json) => {
-    // An escape can spell any character, so the text as it is written cannot be searched.
+    // An escape can stand for any character, so a text with escapes cannot be searched for hints.
     const isPlain = !json.includes("\\u");
     const needed = isPlain ? searches.filter(({ hint }) => hint?.test(json) ?? true) : searches;
     if (needed.length === 0) return json;
@@ -233,7 +233,7 @@ export function createScrubber({ patterns, maxSearchMs = 100 }: ScrubberOptions)
 }
 
 interface Search {
-  /** Undefined where nothing can be said before each string is looked at. */
+  /** Undefined if each string must be searched. */
   readonly hint: RegExp | undefined;
   readonly hide: (text: string, mask: string) => string;
 }
@@ -245,12 +245,12 @@ function toSearch(pattern: RegExp | SecretKind): Search {
     const hint = suggest(pattern, known, `use a RegExp or one of ${known.join(", ")}`);
     throw new TypeError(`There is no kind of secret ${JSON.stringify(pattern)}: ${hint}`);
   }
-  // A copy, global and not sticky: a pattern that others use as well has a position of its own.
+  // A copy, global and not sticky: `lastIndex` of a pattern that is used elsewhere must not matter.
   const flags = `${pattern.flags.replaceAll(/[gy]/g, "")}g`;
   return { hint: undefined, hide: hideAll(new RegExp(pattern.source, flags)) };
 }
 
-/** Kinds of secrets that are known by their form. */
+/** Kinds of secrets that are recognised by their form. */
 export type SecretKind =
   | "email"
   | "credit-card"
@@ -263,20 +263,20 @@ export type SecretKind =
 
 /** How secrets of one kind are found. Every pattern takes time in proportion to the text, also to a hostile one. */
 interface Secret {
-  /** In every text that has such a secret this matches too, also where quotes and line breaks are escaped as in JSON. */
+  /** Matches every text with such a secret, also where quotes and line breaks are escaped as in JSON. */
   readonly hint: RegExp;
   /** Replaces each secret in a text by `mask`. */
   readonly hide: (text: string, mask: string) => string;
 }
 
 const hideAwsId = hideAll(/(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])/g);
-// Forty characters of any kind; only what stands before them tells what they are.
+// Forty arbitrary characters: only the text before them shows what they are.
 const hideAwsSecret = hideAll(
   /(?<=secret_?access_?key["'\s]{0,4}[:=]["'\s]{0,4})[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])/gi,
 );
 
-// A run of characters is entered at its beginning only (the lookbehind), or else each of its places would be tried as a
-// beginning, and a megabyte of letters take an hour.
+// The lookbehinds let a match begin only at the start of a run of characters. Otherwise every position in the run would be tried, and a
+// megabyte of letters would take an hour.
 export const secrets: Readonly<Record<SecretKind, Secret>> = {
   email: {
     hint: /@/,
@@ -298,7 +298,7 @@ export const secrets: Readonly<Record<SecretKind, Secret>> = {
   },
   jwt: {
     hint: /eyJ/,
-    // The header may have something before it in its run, such as `token_`.
+    // The header may follow other characters without a break, such as `token_`.
     hide: (text, mask) =>
       text.replace(/(?<![\w-])[\w-]{10,}(?:\.[\w-]*){2,4}/g, (run) => {
         const start = run.indexOf("eyJ");
@@ -322,7 +322,7 @@ export const secrets: Readonly<Record<SecretKind, Secret>> = {
   },
 };
 
-/** Hides whatever a pattern matches; matches of nothing are left alone. The pattern must be global. */
+/** Hides every match of a pattern, except empty ones. The pattern must be global. */
 function hideAll(pattern: RegExp): Secret["hide"] {
   return (text, mask) => text.replace(pattern, (match) => (match === "" ? "" : mask));
 }
@@ -357,7 +357,7 @@ function lastOfCard(run: string, groups: readonly Group[], first: number): numbe
   let previous: Group | undefined;
   for (let at = first; at < groups.length; at++) {
     const group = groups[at] as Group;
-    // Numbers in a row are not a card: its groups are apart by one character, and have four digits but for the last.
+    // The groups of a card are one character apart, and all but the last have four digits or more.
     if (previous !== undefined && (group.start !== previous.end + 1 || previous.end - previous.start < 4))
       break;
     if (digits.length + group.end - group.start > 19) break;

@@ -24,7 +24,7 @@ export interface AppViewSpec {
   readonly icons?: readonly Icon[];
   readonly csp?: ViewCsp;
   readonly permissions?: ViewPermissions;
-  /** An origin of its own that the host should give the view. */
+  /** The dedicated origin that the host should give the view. */
   readonly domain?: string;
   readonly prefersBorder?: boolean;
 }

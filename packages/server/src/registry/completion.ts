@@ -15,18 +15,18 @@ import { offering } from "./members.ts";
 /** The protocol's limit on the values of one answer. */
 const maxValues = 100;
 
-/** Suggests values for what the user typed so far; more than 100 are cut and said to be more. */
+/** Suggests values for what the user typed so far; beyond 100 the list is cut and marked as incomplete. */
 export type Completer = (
   typed: string,
   known: { readonly [name: string]: string },
   context: CallContext,
 ) => readonly string[] | Promise<readonly string[]>;
 
-/** Completions living in this process. Made by {@link createCompletionRegistry}. */
+/** The completions of this process. Made by {@link createCompletionRegistry}. */
 export interface CompletionRegistry extends Provider {
-  /** Completes an argument of the prompt with this name. Throws at once for a bad name, a completer that is not a function, and a second one. */
+  /** Completes an argument of the prompt with this name. Throws at once for a bad name, a completer that is not a function, or a second completer. */
   registerPrompt(prompt: string, argument: string, complete: Completer): void;
-  /** The same for a variable of the resource template that is written exactly so. Throws for a variable that the template does not have, too. */
+  /** The same for a variable of the resource template with exactly this text. Throws also for a variable that the template lacks. */
   registerTemplate(uriTemplate: string, variable: string, complete: Completer): void;
 }
 

@@ -33,8 +33,8 @@ export type ToolEvent =
   | { readonly type: "complete" };
 
 /**
- * A value that goes out as `structuredContent`, to the compiler. A generator, a Map or bytes are not: they have an
- * iterator, and JSON has no such thing. Nor is a function.
+ * The type of a value that is sent as `structuredContent`. Excludes functions, and all with an iterator, such as generators,
+ * maps and bytes: JSON has no such values.
  */
 export type StructuredValue =
   | (object & JsonObject)
@@ -50,7 +50,7 @@ interface JsonObject {
   readonly [Symbol.asyncIterator]?: never;
 }
 
-/** What a handler may give back when its tool declares no `output`. */
+/** What a handler may return when its tool declares no `output`. */
 export type HandlerResult =
   | string
   | Content
@@ -60,7 +60,7 @@ export type HandlerResult =
   | StructuredValue
   | void;
 
-/** What a handler may give back when its tool declares an `output` of this type. */
+/** What a handler may return when its tool declares an `output` of this type. */
 export type OutputResult<Value> = Value | StructuredResult<Value> | FailedResult | InputRequired;
 
 /** A handler that yields events as they happen, while it runs. */
@@ -73,12 +73,12 @@ export type StreamEnd =
   | { readonly kind: "returned"; readonly value: HandlerResult; readonly streamed: readonly Content[] }
   | { readonly kind: "failed"; readonly message: string };
 
-/** After this many events the event loop has a turn, in which a call can be cancelled. A reader that is gone takes events at once. */
+/** After this many events the event loop gets a turn, in which the call can be cancelled. Emitting does not always wait. */
 const eventsPerTurn = 64;
 
 /**
- * Runs a generator to its end: emits every event as it comes, waits until each was taken, and collects the content.
- * When the signal aborts, `return` of the generator is called, so its `finally` blocks run.
+ * Runs a generator to its end: emits every event as it comes, waits until it was taken, and collects the content. When the
+ * signal aborts, calls `return` of the generator, so that its `finally` blocks run.
  */
 export async function drainEvents(
   events: EventStream,
@@ -86,7 +86,7 @@ export async function drainEvents(
   signal: AbortSignal,
 ): Promise<StreamEnd> {
   const streamed: Content[] = [];
-  const tell = (event: CallEvent): Promise<void> => untilAborted(() => emit(event), signal);
+  const emitOrAbort = (event: CallEvent): Promise<void> => untilAborted(() => emit(event), signal);
   try {
     for (let count = 1; ; count++) {
       if (count % eventsPerTurn === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -101,20 +101,20 @@ export async function drainEvents(
         case "content": {
           const block = typeof event.content === "string" ? text(event.content) : event.content;
           streamed.push(block);
-          await tell({ kind: "progress", message: describe(block) });
+          await emitOrAbort({ kind: "progress", message: describe(block) });
           break;
         }
         case "toolUse":
-          await tell({ kind: "progress", message: `Using tool: ${event.name}` });
+          await emitOrAbort({ kind: "progress", message: `Using tool: ${event.name}` });
           break;
         case "progress": {
           const { type: _, ...progress } = event;
-          await tell({ kind: "progress", ...progress });
+          await emitOrAbort({ kind: "progress", ...progress });
           break;
         }
         case "log": {
           const { type: _, ...entry } = event;
-          await tell({ kind: "log", ...entry });
+          await emitOrAbort({ kind: "log", ...entry });
           break;
         }
         case "error":
@@ -128,7 +128,7 @@ export async function drainEvents(
   }
 }
 
-/** Does something and waits for it, but not past an abort: a transport that is stuck must not hold up `finally`. */
+/** Waits for `work`, but not past an abort: a stuck transport must not hold up `finally`. */
 function untilAborted(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
@@ -139,7 +139,7 @@ function untilAborted(work: () => Promise<void>, signal: AbortSignal): Promise<v
   });
 }
 
-/** Pieces of streamed text are one text in the result: "Hello" and " world" were never two paragraphs. */
+/** Joins pieces of streamed text, which are one text in the result. */
 function joinText(blocks: readonly Content[]): readonly Content[] {
   const joined: Content[] = [];
   for (const block of blocks) {
@@ -172,11 +172,11 @@ export interface ToolContext extends CallContext {
   readonly answers: AnswerReader;
   /** What the last round put into `inputRequired(asks, state)`. */
   readonly state: unknown;
-  /** Whether the caller shows views. A tool with a view that is not shown should say in text what the view would show. */
+  /** Whether the caller shows views. If not, a tool with a view should say in text what the view would show. */
   canShow(view?: AppView): boolean;
-  /** Tells the caller how far the work is. */
+  /** Reports progress to the caller. */
   progress(progress: number, total?: number, message?: string): Promise<void>;
-  /** Writes to the caller's log, if they asked for one. */
+  /** Sends a log message to the caller, if it asked for them. */
   log(level: LogLevel, data: unknown, logger?: string): Promise<void>;
 }
 
@@ -226,7 +226,7 @@ const eventMembers: { readonly [type: string]: EventMembers } = {
 
 const eventTypes = Object.keys(eventMembers);
 
-/** Throws a `TypeError` for something that was yielded and is not an event, with what to yield instead. */
+/** Throws a `TypeError` for a yielded value that is not an event, with what to yield instead. */
 function assertEvent(event: unknown): void {
   const type = typeof event === "object" && event !== null && "type" in event ? event.type : undefined;
   const known = typeof type === "string" && Object.hasOwn(eventMembers, type);
@@ -237,7 +237,7 @@ function assertEvent(event: unknown): void {
     throw new TypeError(`A streaming tool yielded an event of type "${String(type)}" ${mistake}`);
 }
 
-/** Throws a `TypeError` for wrong arguments of a method of the context that makes an event of them. */
+/** Throws a `TypeError` for wrong arguments of `context.progress` or `context.log`. */
 export function assertArguments(
   usage: string,
   { type, ...members }: { readonly type: "progress" | "log"; readonly [name: string]: unknown },

@@ -1,4 +1,4 @@
-/** The type of the values that a JSON Schema allows, as far as its literal says. What cannot be told is `unknown`. */
+/** The type of the values that a JSON Schema allows, as far as its literal says; otherwise `unknown`. */
 export type FromSchema<Schema> = Schema extends { readonly const: infer Value }
   ? Value
   : Schema extends { readonly enum: readonly (infer Value)[] }

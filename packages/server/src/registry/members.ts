@@ -36,7 +36,7 @@ interface Members extends Pick<Provider, "list" | "call"> {
   readonly offers: Offers;
 }
 
-/** Of a name that several members have, the first one's counts. `hints` say how long lists and contents may be kept. */
+/** Joins members. If several have the same name, the first one wins. `hints` say how long lists and contents may be kept. */
 export function joinMembers(members: readonly Provider[], hints: CacheHints | undefined): Members {
   const joins = new Map<Part, <Item extends object>(listings: readonly Listing<Item>[]) => Listing<Item>>();
   const joinOf = (part: Part): ReturnType<typeof createJoin> => {
@@ -47,7 +47,7 @@ export function joinMembers(members: readonly Provider[], hints: CacheHints | un
   const list = <P extends Part>(part: P, context: CallContext): Awaitable<Listing<Items[P]>> => {
     const listed = members.map((member) => member.list(part, context));
     const join = joinOf(part);
-    if (listed.some(isPromise)) return Promise.all(listed.map(async (each) => each)).then(join);
+    if (listed.some(isPromise)) return Promise.all(listed.map(async (listing) => listing)).then(join);
     return join(listed as readonly Listing<Items[P]>[]);
   };
   const offersOf = (member: Provider): Offers => member.offers(nobody);
@@ -99,7 +99,7 @@ export function joinMembers(members: readonly Provider[], hints: CacheHints | un
   };
 }
 
-/** Joins lists. While each of them is the same, so is the whole. */
+/** Joins lists. As long as all of them stay the same, the result is the same object. */
 function createJoin(
   hints: CacheHints | undefined,
 ): <Item extends object>(listings: readonly Listing<Item>[]) => Listing<Item> {
@@ -114,7 +114,7 @@ function createJoin(
   };
 }
 
-/** Things registered under a name, in the order they came, and the list that callers see. */
+/** Entries registered under names, in the order of registration, and the list that callers see. */
 export interface NamedEntries<Entry, Shown extends object> extends Pick<ChangeSource<Change>, "onChange"> {
   /** Adds an entry. Throws when the name is taken. */
   add(name: string, entry: Entry): void;
@@ -125,7 +125,7 @@ export interface NamedEntries<Entry, Shown extends object> extends Pick<ChangeSo
   list(): Listing<Shown>;
 }
 
-/** An empty catalog of one list. */
+/** An empty list of named entries. */
 export function createNamedEntries<Entry, Shown extends object>(
   what: string,
   part: Part,

@@ -15,11 +15,11 @@ import {
   type TaskOutcome,
 } from "@junctor/core/provider";
 
-/** A task as the work in it sees it. */
+/** A task as its work sees it. */
 export interface TaskRun {
   /** Aborted when the task is cancelled or expires. */
   readonly signal: AbortSignal;
-  /** Says where the work is, in a few words. */
+  /** Reports where the work is, in a few words. */
   status(message: string): void;
   /** Asks the caller, and resolves when each question was answered. The answers have the keys of the questions. */
   ask(asks: Questions): Promise<Answers>;
@@ -30,11 +30,11 @@ export interface MemoryTasksOptions {
   readonly ttlMs?: number;
   /** Most tasks of all callers; 16,384. */
   readonly maxTasks?: number;
-  /** Most tasks of one caller; 1,024. Callers without a name are one. */
+  /** Most tasks of one caller; 1,024. Callers without a name count as one. */
   readonly maxPerCaller?: number;
   /** Most bytes of results that are kept for all callers; 256 MiB. */
   readonly maxResultBytes?: number;
-  /** The pause that callers are asked to make before they look again; 1 s. */
+  /** How long callers are asked to wait between polls; 1 s. */
   readonly pollMs?: number;
   readonly clock?: Clock;
 }
@@ -43,18 +43,18 @@ const memoryTasksKeys: KeysOf<MemoryTasksOptions> = keys(
   "ttlMs maxTasks maxPerCaller maxResultBytes pollMs clock",
 );
 
-/** Tasks that run in this process and end with it: a provider of nothing else. Made by {@link createMemoryTasks}. */
+/** Provides tasks that run in this process and end with it. Made by {@link createMemoryTasks}. */
 export interface MemoryTasks extends Pick<Provider, "list" | "call" | "offers"> {
   readonly watch: NonNullable<Provider["watch"]>;
-  /** Starts work as a task of the caller. The task can be looked at before this returns. */
+  /** Starts work as a task of the caller. The task can be polled even before this returns. */
   start(context: CallContext, work: (run: TaskRun) => Promise<RawJson>): TaskOutcome;
-  /** Cancels every task that runs, and forgets all of them. */
+  /** Cancels all running tasks, and forgets all tasks. */
   close(): void;
 }
 
 /**
- * Tasks of this process. At a limit the caller's own tasks that have ended are forgotten, the oldest first; a caller whose tasks
- * all run is refused.
+ * Creates a store for tasks of this process. At a limit, ended tasks of the same caller are forgotten, the oldest first; a caller whose
+ * tasks all run is refused.
  *
  * @example
  * const registry = createRegistry({ tasks: createMemoryTasks({ ttlMs: 600_000 }) });
@@ -122,7 +122,7 @@ class KeptTasks {
   async #run(task: MemoryTask, work: (run: TaskRun) => Promise<RawJson>): Promise<void> {
     const { clock, ttlMs } = this.#terms;
     const expire = (): void => this.#expire();
-    // Work whose task no caller asks for any more ends all the same.
+    // A timer, because a task that nobody polls must expire too.
     const stopTimer = clock.idleTimer?.(ttlMs, expire) ?? clock.timer(ttlMs, expire);
     try {
       const result = await work(task);
@@ -154,7 +154,7 @@ class KeptTasks {
     if (!this.#tasks.delete(task.ref)) return;
     task.cancel("The task has expired");
     if (task.state.kind === "complete") this.#bytes.give(task.owner, task.state.result.byteLength);
-    // Work that does not heed its signal still counts.
+    // Work that ignores its signal still counts.
     if (task.isSettled) this.#slots.give(task.owner);
   }
 
@@ -172,18 +172,18 @@ class KeptTasks {
   }
 }
 
-/** What a provider offers that has tasks. */
+/** The offers of a provider with tasks. */
 export const taskOffers: Offers = {
   serves: (method) => methods.get(method)?.extension === extensionIds.tasks,
   extensions: { [extensionIds.tasks]: {} },
 };
 
-/** The outcome of a request that was heard, such as the wish that a task ends. */
+/** The outcome of a request that is only acknowledged, such as to cancel a task. */
 export const done: Outcome = { kind: "complete", result: RawJson.fromText("{}") };
 
 /** The answers in `tasks/update`. A map made by `fromEntries` has own properties only, whatever the keys are called. */
-export function toAnswers(given: RawJson): Answers {
-  return Object.fromEntries(Object.keys(given.value as object).map((key) => [key, given.at(key)])) as Answers;
+export function toAnswers(json: RawJson): Answers {
+  return Object.fromEntries(Object.keys(json.value as object).map((key) => [key, json.at(key)])) as Answers;
 }
 
 interface OpenQuestion {
@@ -191,14 +191,14 @@ interface OpenQuestion {
   take(answer: RawJson): void;
 }
 
-/** Most questions of one task: their keys are remembered, because none is used twice. */
+/** Most questions of one task. Bounded because their keys are remembered: no key is used twice. */
 const maxQuestions = 1024;
 const maxMessageLength = 1024;
 
 /** One task in memory. Once it has ended, nothing changes it. */
 class MemoryTask implements TaskRun {
   readonly owner: string | undefined;
-  /** Whether the work has come to an end, which a cancelled task may be waiting for. */
+  /** Whether the work has ended, which may be later than the cancellation of the task. */
   isSettled = false;
   readonly questions: TaskQuestions = new TaskQuestions((progress) => this.change(progress));
   readonly #clock: Clock;
@@ -244,17 +244,18 @@ class MemoryTask implements TaskRun {
     this.#stopping.abort(new DOMException("The task was cancelled", "AbortError"));
   }
 
-  /** Calls back with each state that comes until the returned function is called. */
+  /** Calls back with each new state until the returned function is called. */
   watch(listener: (notice: Notice) => void): () => void {
-    const heard = (notice: Notice): void => listener(notice);
-    this.#listeners.add(heard);
-    return () => void this.#listeners.delete(heard);
+    // A function of its own: the same listener may be added twice.
+    const own = (notice: Notice): void => listener(notice);
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
   }
 
   change(outcome: Outcome, message: string | undefined = this.#state.task.message): void {
     if (hasTaskEnded(this.#state)) return;
     const { task } = this.#state;
-    // Not before the last change, whatever the clock does.
+    // Never before the last change, even if the clock was set back.
     const updatedAt = Math.max(task.updatedAt, this.#clock.now());
     this.#state = { ...outcome, task: { ...task, message, updatedAt } };
     for (const listener of this.#listeners) listener({ kind: "task", outcome: this.#state });
@@ -271,7 +272,7 @@ class TaskQuestions {
     this.#changed = changed;
   }
 
-  /** How far a task is that has not ended. */
+  /** The outcome of a task that has not ended. */
   get progress(): Outcome {
     if (this.#open.size === 0) return { kind: "working" };
     return {
@@ -317,12 +318,12 @@ class TaskQuestions {
     for (const { answer, question } of given) question.take(answer);
   }
 
-  /** No open question is answered any more. */
+  /** Drops all open questions. */
   close(): void {
     this.#open.clear();
   }
 
-  /** A caller answers each key once, so a question that is asked again needs another. */
+  /** A caller answers each key once, so a question that is asked again needs a new key. */
   #toNewKey(key: string): string {
     let fresh = key;
     for (let turn = 2; this.#usedKeys.has(fresh); turn++) fresh = `${key}-${turn}`;

@@ -22,7 +22,7 @@ import { describeValue } from "@junctor/core/schema";
 import { createNamedEntries, offering } from "./members.ts";
 import { assertHandler, assertSpec } from "./tool-spec.ts";
 
-/** What a prompt gives: the user's message as text, messages, or a whole result. */
+/** What a prompt returns: the user's message as text, messages, or a whole result. */
 export type PromptOutput = string | readonly PromptMessage[] | PromptResult | InputRequired;
 
 /** What a prompt gets besides its arguments. */
@@ -37,7 +37,7 @@ export type PromptHandler = (
   context: PromptContext,
 ) => PromptOutput | Promise<PromptOutput>;
 
-/** Prompts living in this process. Made by {@link createPromptRegistry}. */
+/** The prompts of this process. Made by {@link createPromptRegistry}. */
 export interface PromptRegistry extends Provider {
   /**
    * Adds a prompt. Arguments marked `required` are there when the handler runs. Throws at once for a bad or taken name, a key
@@ -58,7 +58,7 @@ interface PromptEntry {
 
 const specKeys: KeysOf<Omit<Prompt, "name">> = keys("title description arguments icons _meta");
 /** The names that other libraries have for these keys. */
-const meant = { argsSchema: "arguments", args: "arguments", parameters: "arguments", meta: "_meta" };
+const namesElsewhere = { argsSchema: "arguments", args: "arguments", parameters: "arguments", meta: "_meta" };
 
 /** An empty registry of prompts; pass it to `createRegistry({ prompts })`. */
 export function createPromptRegistry(): PromptRegistry {
@@ -81,7 +81,7 @@ export function createPromptRegistry(): PromptRegistry {
     register: (name, spec, handler) => {
       const what = `Prompt ${JSON.stringify(name)}`;
       assertSpec(what, spec, "register(name, {}, handler)");
-      assertKnownKeys(what, spec, specKeys, meant);
+      assertKnownKeys(what, spec, specKeys, namesElsewhere);
       assertHandler(what, handler);
       const { arguments: args } = spec;
       if (args !== undefined && !Array.isArray(args))
@@ -123,7 +123,7 @@ function toPromptResult(output: Exclude<PromptOutput, InputRequired>, prompt: Pr
   return isWhole ? output : { ...described, messages: messages as readonly PromptMessage[] };
 }
 
-/** What a handler gave in place of messages, and what to write. */
+/** What is wrong with the messages of a handler, and what to write. */
 function findMessageFault(messages: unknown): string | undefined {
   const example = 'a string, or messages such as [{ role: "user", content: { type: "text", text: "…" } }]';
   if (!Array.isArray(messages)) return `${describeValue(messages)}; it must give ${example}`;

@@ -56,7 +56,7 @@ import {
   type ToolSpec,
 } from "./tool-spec.ts";
 
-/** What a registry offers beside its tools, and who is told of the errors of handlers. */
+/** What a registry offers besides its tools, and who gets the errors of handlers. */
 export interface RegistryOptions {
   /** Resources to offer; see `createResourceRegistry`. */
   readonly resources?: Provider;
@@ -66,7 +66,7 @@ export interface RegistryOptions {
   readonly completion?: Provider;
   /** How long clients may keep lists, and whether caches may share them. */
   readonly cacheHints?: CacheHints;
-  /** Keeps the tasks of tools that run as tasks; made with its defaults when the first of them is registered. */
+  /** Keeps the tasks of tools that run as tasks; by default a store with default limits. */
   readonly tasks?: MemoryTasks;
   /** Skills, such as those of a folder; see `loadSkills`. Their files are served as resources. */
   readonly skills?: Provider;
@@ -78,7 +78,7 @@ const registryOptionKeys: KeysOf<RegistryOptions> = keys(
   "resources prompts completion cacheHints tasks skills onError",
 );
 
-/** Tools living in this process. Made by {@link createRegistry}. */
+/** The tools of this process. Made by {@link createRegistry}. */
 export interface Registry extends Provider {
   /**
    * Adds a tool that can run as a task: its caller gets an id at once, and asks for the result later.
@@ -106,7 +106,7 @@ export interface Registry extends Provider {
     spec: ToolSpec<Input, Output> & { readonly output?: SoundOutput<Output> },
     handler: NoInfer<ToolHandler<InferredOutput<Input>, ResultFor<Output>>>,
   ): void;
-  /** Adds a tool whose result is checked against `output` only when it is there: one that another tool gave. */
+  /** Adds a tool whose result is checked against `output` at run time only, such as a whole result of another tool. */
   register<
     const Input extends ObjectSource = NoInput,
     const Output extends SchemaSource = never,
@@ -116,27 +116,27 @@ export interface Registry extends Provider {
     spec: ToolSpec<Input, Output> & { readonly output: SoundOutput<Output> } & CheckedLater<Returned, Output>,
     handler: (args: NoInfer<InferredOutput<Input>>, context: ToolContext) => Returned,
   ): void;
-  /** Adds a tool whose schemas are known when the program runs. The compiler shows the error of this one. */
+  /** Adds a tool whose schemas are known at run time only. The compiler shows the error of this overload. */
   register<const Input extends SchemaSource = NoInput, const Output extends SchemaSource = never>(
     name: string,
     spec: ToolSpec<Input, Output> & SoundSchemas<Input, Output>,
     handler: NoInfer<ToolHandler<InferredOutput<Input>, ResultFor<Output>>>,
   ): void;
   /**
-   * Adds a tool that starts a job elsewhere. Callers that do not know tasks get `-32021`. Give the server a `seal` with a secret:
-   * the ids of jobs then survive a restart.
+   * Adds a tool that starts a job elsewhere. Callers that do not know tasks get `-32021`. Give the server a `seal` with a
+   * secret, so that the ids of jobs survive a restart.
    */
   registerJob<State, const Input extends SchemaSource = NoInput, const Output extends SchemaSource = never>(
     name: string,
     spec: ToolSpec<Input, Output> & SoundSchemas<Input, Output>,
     job: Job<NoInfer<InferredOutput<Input>>, State, NoInfer<ResultFor<Output>>>,
   ): void;
-  /** Removes a tool; calls that run are not touched. False when there was none. */
+  /** Removes a tool; running calls go on. False when there was none. */
   unregister(name: string): boolean;
 }
 
 /**
- * An empty registry. Give it sibling registries to offer resources, prompts and completion as well: what is not given is not
+ * An empty registry. Give it other registries to offer resources, prompts and completion as well: what is not given is not
  * declared to clients.
  *
  * @example
@@ -147,9 +147,9 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
   assertOptions(options);
   const { cacheHints, onError = writeError } = options;
   const views = createViewFiles();
-  // Of a name that several have, the first one's counts.
+  // If several members have the same name, the first one wins.
   const { skills, resources, prompts, completion } = options;
-  const members = [views, skills, resources, prompts, completion].filter((each) => each !== undefined);
+  const members = [views, skills, resources, prompts, completion].filter((member) => member !== undefined);
   const catalog: NamedEntries<ToolEntry, Tool> = createNamedEntries(
     "The tool",
     "tools",
@@ -211,7 +211,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
   };
 }
 
-/** Runs the handlers of tools, and makes outcomes of what they return and throw. */
+/** Runs the handlers of tools, and turns what they return and throw into outcomes. */
 class ToolRunner {
   readonly #taskTools: ReturnType<typeof createTaskTools>;
   readonly #onError: OnToolError;
@@ -265,7 +265,7 @@ class ToolRunner {
     return andThen(entry.toResult(value, streamed, this.#onError), complete);
   }
 
-  /** An error of a handler becomes a result that the model reads, unless the caller or the protocol is to have it. */
+  /** Turns an error of a handler into a result for the model, unless the error is for the protocol or the call was aborted. */
   #rescue({ name }: Operation, context: CallContext, work: () => Awaitable<Outcome>): Awaitable<Outcome> {
     return recover(work, (error: unknown): Outcome => {
       if (error instanceof RpcError || error instanceof ScopeError || context.signal.aborted) throw error;
@@ -275,7 +275,7 @@ class ToolRunner {
   }
 }
 
-/** What each part must be able to do, and what makes one. */
+/** The method that each option must have, and what creates the option. */
 const parts: readonly (readonly [key: keyof RegistryOptions, method: string, maker: string])[] = [
   ["resources", "list", "createResourceRegistry()"],
   ["prompts", "list", "createPromptRegistry()"],
@@ -299,14 +299,14 @@ function assertOptions(options: RegistryOptions): void {
     throw new TypeError(`createRegistry: onError must be a function, but is ${describeValue(onError)}`);
 }
 
-/** The context a handler gets: the call's own, with the answers of earlier rounds and two ways to emit. */
+/** The context of a handler: that of the call, with the answers of earlier rounds and two functions that emit. */
 export function toToolContext(round: Round | undefined, context: CallContext): ToolContext {
   return withContext(context, {
     answers: round === undefined ? noAnswers : readAnswers(round),
     state: round?.state,
     canShow: () => canShowViews(context.capabilities),
     progress: (progress: number, total?: number, message?: string) => {
-      // Any number will do: one that cannot be sent, such as that of a division by zero, is mended when it is sent.
+      // Any number is accepted: NaN and Infinity are dropped when the event is sent.
       const isRight =
         typeof progress === "number" &&
         (total === undefined || typeof total === "number") &&
@@ -333,12 +333,12 @@ export function isEventStream(value: unknown): value is EventStream {
   return (Symbol.asyncIterator in value || Symbol.iterator in value) && "return" in value;
 }
 
-/** Parsed again for every attempt: a handler may change its arguments, and the next must not see that. */
+/** Parses the arguments again for every attempt: a handler may change them, and the next must not see that. */
 function freshArguments({ arguments: args }: Operation): unknown {
   return parseText(args.text);
 }
 
-/** Most tools answer with one string, which is quickly written by hand. */
+/** Writes the result of one string by hand: it is fast, and most tools answer like this. */
 function toTextResult(value: string): RawJson {
   const json = `{"content":[{"type":"text","text":${JSON.stringify(value)}}]}`;
   return RawJson.fromValue({ content: [{ type: "text", text: value }] }, json);

@@ -28,10 +28,10 @@ import { describeValue } from "@junctor/core/schema";
 import { createNamedEntries, resourceOffers } from "./members.ts";
 import { assertHandler, assertSpec } from "./tool-spec.ts";
 
-/** What reading a resource gives: text, bytes, or contents in the protocol's own form. */
+/** What a reader returns: text, bytes, or contents in the protocol's own form. */
 export type ReadResult = string | Uint8Array | ResourceContents | readonly ResourceContents[] | InputRequired;
 
-/** What a reader gets to know about the read. */
+/** The context of a read. */
 export interface ReadContext extends CallContext {
   readonly uri: string;
   /** The values of a template's variables; empty for a plain resource. */
@@ -43,7 +43,7 @@ export interface ReadContext extends CallContext {
 /** Reads the contents of one resource. */
 export type ResourceReader = (context: ReadContext) => ReadResult | Promise<ReadResult>;
 
-/** Resources living in this process. Made by {@link createResourceRegistry}. */
+/** The resources of this process. Made by {@link createResourceRegistry}. */
 export interface ResourceRegistry extends Provider {
   /**
    * Adds a resource at one URI. Throws at once for a URI that is taken or not absolute, a missing name, a key of the spec
@@ -61,7 +61,7 @@ export interface ResourceRegistry extends Provider {
   ): void;
   /** Removes a resource or a template; false when there was none. */
   unregister(uriOrTemplate: string): boolean;
-  /** Tells those who subscribed to a resource that it changed. */
+  /** Notifies the subscribers of a resource that it changed. */
   updated(uri: string): void;
 }
 

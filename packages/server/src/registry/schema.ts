@@ -19,7 +19,7 @@ import type { FromSchema } from "./from-schema.ts";
 
 export type { Checked, JsonSchema, Schema } from "@junctor/core/schema";
 
-/** What a tool's schema may be written as: a JSON Schema, or a schema of zod, valibot, arktype and the like. */
+/** The schema of a tool: a JSON Schema, or a schema of zod, valibot, arktype and other libraries. */
 export type SchemaSource = JsonSchema | StandardSchemaV1;
 
 /** What callers may send: the type before defaults and transforms. */
@@ -32,7 +32,7 @@ export type InferredOutput<Source> = Source extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<Source>
   : InferredJson<Source>;
 
-/** By the literal of a JSON Schema; a document that is known when the program runs says nothing. */
+/** From the literal of a JSON Schema. A document that is known only at run time says nothing. */
 type InferredJson<Source> = string extends keyof Source ? Record<string, unknown> : Known<FromSchema<Source>>;
 type Known<Value> = unknown extends Value ? Record<string, unknown> : Value;
 
@@ -44,16 +44,16 @@ interface SchemaOptions {
    */
   readonly side?: "input" | "output";
   readonly limits?: Partial<SchemaLimits>;
-  /** Names a schema of our own in errors, such as `Tool "weather": input`. Mistakes that the compiler would find later are errors then. */
+  /** Names a schema of our own in errors, such as `Tool "weather": input`. With it, mistakes that would be found only when the schema is compiled are errors at once. */
   readonly what?: string;
 }
 
 /**
- * Makes a schema that can be listed and checked with. Cheap: a JSON Schema is walked once for its dialect, its size and
+ * Creates a schema that can be listed, and that checks values. Cheap: a JSON Schema is walked once for its dialect, its size and
  * its references, and compiled only when first needed, so one bad schema never spoils a list.
  *
- * @throws {@link SchemaError} when the dialect is unknown, a limit is passed, a reference leads nowhere, or a Standard
- * Schema cannot say its JSON Schema.
+ * @throws {@link SchemaError} when the dialect is unknown, a limit is exceeded, a reference leads nowhere, or a Standard
+ * Schema cannot be converted to JSON Schema.
  * @example
  * const schema = toSchema(z.object({ city: z.string() }));
  * const checked = await schema.check({ city: 3 });
@@ -82,7 +82,7 @@ function withSubject(error: SchemaError, what: string): SchemaError {
   });
 }
 
-/** A plain object of schemas is not a schema: as a JSON Schema it would allow everything. */
+/** Refuses a plain object of schemas, which as a JSON Schema would allow everything. */
 function assertNoRawShape(source: JsonSchema, what: string): void {
   const found = findLibrarySchema(source);
   if (found === undefined) return;
@@ -96,17 +96,17 @@ function assertNoRawShape(source: JsonSchema, what: string): void {
   throw new SchemaError("schema.invalid", `${what} ${fault}`);
 }
 
-/** More values than people write by hand; a larger schema was made by a program. */
-const maxLookedAt = 10_000;
+/** Most values that are searched: more than people write by hand. */
+const maxSearched = 10_000;
 
 /** The first schema of a library inside a document, and the keys that lead to it. */
 function findLibrarySchema(
   source: unknown,
 ): readonly [keys: readonly string[], schema: StandardSchemaV1.Props] | undefined {
   const open: (readonly [readonly string[], unknown])[] = [[[], source]];
-  for (let index = 0; index < open.length && index < maxLookedAt; index += 1) {
+  for (let index = 0; index < open.length && index < maxSearched; index += 1) {
     const [keys, value] = open[index] ?? [[], undefined];
-    // JSON has no functions, so a property that is called "~standard" is not taken for one.
+    // JSON has no functions, so a property that is called "~standard" is not taken for a schema of a library.
     if (isStandardSchema(value) && typeof value["~standard"]?.validate === "function")
       return [keys, value["~standard"]];
     if (typeof value !== "object" || value === null) continue;
@@ -123,8 +123,8 @@ const wrappers: { readonly [vendor: string]: string } = {
 };
 
 /**
- * The schema with `type: "object"` at its root, which the protocol wants of every `inputSchema`. A union of objects gets
- * it beside its alternatives, where it changes nothing.
+ * The schema with `type: "object"` at its root, which the protocol requires of every `inputSchema`. A union of objects gets it
+ * beside its alternatives, where it changes nothing.
  *
  * @throws {@link SchemaError} `schema.not_object`, naming `what` (such as `Tool "weather": input`).
  */
@@ -160,8 +160,8 @@ function isStandardSchema(source: unknown): source is StandardSchemaV1 {
 }
 
 /**
- * Gives a Standard Schema the JSON Schema to list for it, for libraries that cannot say it themselves or say it wrong.
- * Values are still checked by the library.
+ * Gives a Standard Schema the JSON Schema to list for it, for libraries that cannot convert it, or convert it wrongly. The
+ * library still checks the values.
  *
  * @example
  * const input = withJsonSchema(v.object({ city: v.string() }), {
@@ -180,8 +180,8 @@ export function withJsonSchema<Input, Output>(
 }
 
 /**
- * A schema checked by the library it was written with. Its JSON Schema is made once, here. A check has a time limit where that JSON Schema
- * shows a pattern or the like; code inside the schema (`refine`, `transform`) is the author's own, like a handler.
+ * A schema whose values its own library checks. Its JSON Schema is made once, here. A check has a time limit if that JSON Schema has a
+ * pattern or another keyword that may take long. Code inside the schema (`refine`, `transform`) is the author's own, like a handler.
  *
  * @throws {@link SchemaError} `schema.no_json_schema` when the library cannot convert it; other codes when what it
  * converts to breaks a limit.
@@ -240,7 +240,7 @@ function toIssue(issue: StandardSchemaV1.Issue): Issue {
   return { path: toPointer(keys), message: hasProblem ? String(issue.problem) : issue.message };
 }
 
-/** What zod converts a schema to, and the parts of a schema that tell whether it coerces. Only what is used here. */
+/** The parts of zod's conversion that are used here: the result, and whether the schema coerces. */
 interface Conversion {
   readonly zodSchema: {
     readonly _zod?: { readonly def?: { readonly type?: string; readonly coerce?: boolean } };
@@ -249,43 +249,43 @@ interface Conversion {
 }
 
 /**
- * The JSON types that `z.coerce` takes beside its own. zod lists its own alone, so that callers who heed the list could
- * not send what the tool takes. `null` and arrays are left out: that they become 0 or "" is not what callers mean.
+ * The JSON types that `z.coerce` accepts besides its own. zod lists only its own, so callers that follow the list could not send
+ * the others. `null` and arrays are left out: callers do not mean them as 0 or "".
  */
-const takenBeside: { readonly [type: string]: readonly string[] } = {
+const typesBeside: { readonly [type: string]: readonly string[] } = {
   number: ["string"],
   string: ["number", "boolean"],
   boolean: ["string", "number"],
 };
 
-/** Those without a JSON type of their own, which zod refuses to list. */
-const takenInstead: { readonly [type: string]: readonly string[] } = {
+/** The JSON types of coerced types that have none of their own, which zod refuses to list. */
+const typesInstead: { readonly [type: string]: readonly string[] } = {
   bigint: ["integer", "string"],
   date: ["string", "number"],
 };
 
 /**
- * Converts the input side of a zod schema such that coerced parts list every type they take. `convert` runs zod's own
- * conversion with the given options; it throws for what has no JSON Schema.
+ * Converts the input side of a zod schema so that coerced parts list every type they accept. `convert` runs zod's own conversion
+ * with the given options, and throws if a part has no JSON Schema.
  */
 export function convertCoercing<Json>(convert: (libraryOptions: Record<string, unknown>) => Json): Json {
   const override = ({ zodSchema, jsonSchema }: Conversion): void => {
-    const beside = takenBeside[coercedType(zodSchema) ?? ""];
+    const beside = typesBeside[coercedType(zodSchema) ?? ""];
     if (beside !== undefined && typeof jsonSchema.type === "string")
       jsonSchema.type = [jsonSchema.type, ...beside];
   };
   try {
     return convert({ override });
   } catch (error) {
-    // Versions of zod that know no function here would list every such part as anything: then the error stands.
-    let isAsked = false;
+    // Older versions of zod take no function here, and would list every such part as anything. Then keep the error.
+    let isCalled = false;
     const unrepresentable = ({ zodSchema }: Pick<Conversion, "zodSchema">): object | "throw" => {
-      isAsked = true;
-      const type = takenInstead[coercedType(zodSchema) ?? ""];
+      isCalled = true;
+      const type = typesInstead[coercedType(zodSchema) ?? ""];
       return type === undefined ? "throw" : { type };
     };
     const json = convert({ override, unrepresentable });
-    if (!isAsked) throw error;
+    if (!isCalled) throw error;
     return json;
   }
 }

@@ -31,7 +31,7 @@ import type { TaskSpec } from "./tool-spec.ts";
 
 /** The context of a tool that may run as a task. */
 export interface TaskContext extends ToolContext {
-  /** Says where the work is: the status of a task, or progress of a call that is not a task. */
+  /** Reports where the work is: as the status of a task, or the progress of a call that is not a task. */
   status(text: string): Promise<void>;
   /**
    * Asks the caller while the handler runs. Works in a task, and for legacy callers. A modern caller that is served without a
@@ -52,19 +52,19 @@ export interface TaskMode extends TaskSpec<never> {
 }
 
 interface TaskToolsOptions {
-  /** Made when a tool needs it, where it is not given. */
+  /** If not given, created when a tool needs it. */
   readonly tasks: MemoryTasks | undefined;
   readonly findJob: (tool: string) => JobTool | undefined;
   readonly clock?: Clock;
 }
 
-/** One call of a tool that can run as a task, with the arguments that were checked. */
+/** One call of a tool that can run as a task, with checked arguments. */
 interface TaskCall {
   readonly mode: TaskMode;
   readonly operation: Operation;
   readonly args: never;
   readonly context: ToolContext;
-  /** Runs the handler once: in a task, or without one. */
+  /** Runs the handler once, in a task or without one. */
   run(operation: Operation, context: CallContext, run?: TaskRun): Awaitable<Outcome>;
 }
 
@@ -77,18 +77,18 @@ interface TaskTools {
   call(operation: Operation, context: CallContext): Awaitable<Outcome>;
 }
 
-export function createTaskTools({ tasks: given, findJob, clock = systemClock }: TaskToolsOptions): TaskTools {
-  let kept = given;
-  const store = (): MemoryTasks => (kept ??= createMemoryTasks());
+export function createTaskTools({ tasks, findJob, clock = systemClock }: TaskToolsOptions): TaskTools {
+  let memoryTasks = tasks;
+  const store = (): MemoryTasks => (memoryTasks ??= createMemoryTasks());
   const jobs = createJobTasks(findJob, clock);
-  const of = (ref = ""): Pick<Provider, "call" | "watch"> => (isJobRef(ref) ? jobs : store());
+  const providerOf = (ref = ""): Pick<Provider, "call" | "watch"> => (isJobRef(ref) ? jobs : store());
 
   const begin = ({ mode, operation, args, context, run }: TaskCall): Awaitable<Outcome> => {
     if (mode.job !== undefined) {
       const { job } = mode.job;
       const { caller } = context;
       return andThen(settled(job.start(args, context)), async (state) => {
-        // The caller left before it got the id, so no one can ask for this job.
+        // The caller left before it got the id, so nobody can ask for this job.
         if (context.signal.aborted) await job.cancel?.(state, context);
         return toJobTask(operation.name, job, state, { caller, clock });
       });
@@ -106,10 +106,10 @@ export function createTaskTools({ tasks: given, findJob, clock = systemClock }: 
       if (mode.askFirst === undefined) return begin(call);
       return andThen(settled(mode.askFirst(args, context)), (asked) => asked ?? begin(call));
     },
-    call: (operation, context) => of(operation.ref).call(operation, context),
+    call: (operation, context) => providerOf(operation.ref).call(operation, context),
     watch: (target, context, listener) => {
       const { ref = "" } = target;
-      const stop = of(ref).watch?.(target, context, listener);
+      const stop = providerOf(ref).watch?.(target, context, listener);
       // Nothing tells us when a job changes, so it cannot be watched.
       if (stop === undefined) throw new NotFoundError("task", ref);
       return stop;
@@ -155,7 +155,7 @@ function startTask(
   return tasks.start(context, work);
 }
 
-/** The request is over when the work begins, so its ways to the caller are gone. Progress becomes the status of the task. */
+/** The context of work in a task. It cannot reach the caller, whose request is over. Progress becomes the status of the task. */
 function toOwnContext(context: CallContext, run: TaskRun): CallContext {
   return withContext(context, {
     signal: run.signal,
@@ -177,7 +177,7 @@ async function askIn(run: TaskRun, asks: Questions, { capabilities }: CallContex
   return run.ask(asks);
 }
 
-/** Adds what handlers of task tools have. `run` is missing for a call that is not a task. */
+/** Adds the functions for handlers of task tools. `run` is missing for a call that is not a task. */
 export function toTaskContext(context: ToolContext, run: TaskRun | undefined): TaskContext {
   return withContext(context, {
     answers: context.answers,
@@ -198,11 +198,13 @@ export function toTaskContext(context: ToolContext, run: TaskRun | undefined): T
 
 async function askCaller(asks: Questions, { ask, signal }: CallContext): Promise<Answers> {
   if (ask === undefined) throw missingExtension(extensionIds.tasks);
-  const answers = Object.entries(asks).map(async ([key, each]) => [key, await ask(each, signal)] as const);
+  const answers = Object.entries(asks).map(
+    async ([key, question]) => [key, await ask(question, signal)] as const,
+  );
   return Object.fromEntries(await Promise.all(answers));
 }
 
-/** Where a job is, as its own system reports it. A job that has ended must go on saying the same. */
+/** Where a job is, as its own system reports it. A job that has ended must always report the same. */
 type JobStatus<Result> = {
   /** A few words on the work, for people. */
   readonly message?: string;
@@ -216,20 +218,20 @@ type JobStatus<Result> = {
 );
 
 /**
- * Work that lives elsewhere: in a queue, a build system, another service. Its state is sealed into the id that the caller gets, so
- * every replica and every restart with the same secret can answer for it. The state is JSON of at most about 2 KiB.
+ * Work that runs elsewhere: in a queue, a build system, another service. Its state is sealed into the id that the caller gets, so
+ * every process with the same secret can answer for it. The state is JSON of at most about 2 KiB.
  */
 export interface Job<Arguments, State, Result> {
-  /** Starts the job and returns what finds it again. */
+  /** Starts the job, and returns the state by which it is found again. */
   start(args: Arguments, context: ToolContext): Awaitable<State>;
   status(state: State, context: CallContext): Awaitable<JobStatus<Result>>;
   /** Takes answers to some of the open questions. */
   answer?(state: State, answers: AnswerReader, context: CallContext): Awaitable<void>;
-  /** Wishes the job to end. */
+  /** Asks the job to end. */
   cancel?(state: State, context: CallContext): Awaitable<void>;
-  /** How long the job can be asked for from its start; null, which is the default, for as long as `status` knows it. */
+  /** How long after its start callers can ask for the job; null, the default, as long as `status` knows it. */
   readonly ttlMs?: number | null;
-  /** The pause that callers are asked to make before they look again; 1 s. */
+  /** How long callers are asked to wait between polls; 1 s. */
   readonly pollMs?: number;
 }
 
@@ -269,16 +271,17 @@ function toJobTask(
   return { kind: "working", task: toTask(job, facts) };
 }
 
-/** The tasks of all jobs. They are nowhere but in their refs. */
+/** The tasks of all jobs. Their only storage is their refs. */
 function createJobTasks(find: (tool: string) => JobTool | undefined, clock: Clock): Pick<Provider, "call"> {
-  /** A ref that a server did not seal may be anything. */
+  /** Checks everything: if no server sealed the ref, it may be anything. */
   const open = (ref: string, { caller }: CallContext): JobTool & JobRef => {
-    const read = parseRef(ref);
-    const tool = read === undefined ? undefined : find(read.tool);
-    const isTheirs = read?.owner === (caller ?? null);
-    const isOver = read !== undefined && clock.now() >= read.createdAt + (tool?.job.ttlMs ?? Infinity);
-    if (read === undefined || tool === undefined || !isTheirs || isOver) throw new NotFoundError("task", ref);
-    return { ...read, ...tool };
+    const parsed = parseRef(ref);
+    const tool = parsed === undefined ? undefined : find(parsed.tool);
+    const isOfCaller = parsed?.owner === (caller ?? null);
+    const isOver = parsed !== undefined && clock.now() >= parsed.createdAt + (tool?.job.ttlMs ?? Infinity);
+    if (parsed === undefined || tool === undefined || !isOfCaller || isOver)
+      throw new NotFoundError("task", ref);
+    return { ...parsed, ...tool };
   };
   return {
     call: async ({ method, ref = "", arguments: args }, context) => {

@@ -10,7 +10,7 @@ import { type Schema, type SchemaSource, toObjectRoot, toSchema } from "./schema
 import type { AnyJob, TaskMode } from "./task-tools.ts";
 import { assertToolSpec, type TaskSpec, type ToolSpec } from "./tool-spec.ts";
 
-/** Hears of errors that are not meant for the model. */
+/** Takes errors that are not meant for the model. */
 export type OnToolError = (error: unknown, tool: string) => void;
 
 /** A registered tool. */
@@ -18,7 +18,7 @@ export interface ToolEntry {
   readonly tool: Tool;
   readonly input: Schema;
   readonly output: Schema | undefined;
-  /** The result that the tool promised, from what its handler returned. Output that does not fit is told to `onError` too. */
+  /** Turns what the handler returned into a result that fits `output`. Output that does not fit is reported to `onError` too. */
   readonly toResult: (
     value: HandlerResult,
     streamed: readonly Content[],
@@ -34,7 +34,7 @@ export interface ToolEntry {
 export type NoInput = { readonly type: "object"; readonly additionalProperties: false };
 const noInput: NoInput = { type: "object", additionalProperties: false };
 
-/** Makes a tool ready to be called. Throws a `TypeError` for a spec that cannot be used. */
+/** The entry of a tool. Throws a `TypeError` for a spec that cannot be used. */
 export function toEntry(
   name: string,
   spec: ToolSpec<SchemaSource> & Partial<TaskSpec<never>>,
@@ -44,8 +44,8 @@ export function toEntry(
   const { input: inputSource = noInput, output: outputSource, task, askFirst, ...others } = spec;
   const { view, visibility, _meta, ...shown } = others;
   const what = `Tool ${JSON.stringify(name)}`;
-  const given = toSchema(inputSource, { what: `${what}: input` });
-  const input = toObjectRoot(given, `${what}: input`);
+  const inputSchema = toSchema(inputSource, { what: `${what}: input` });
+  const input = toObjectRoot(inputSchema, `${what}: input`);
   const output =
     outputSource === undefined
       ? undefined
@@ -66,7 +66,7 @@ export function toEntry(
   return { tool: Object.freeze(tool), input, output, toResult, handler, view, mode };
 }
 
-/** The view in both forms: hosts know one or the other. */
+/** `_meta` with the view in both forms, because hosts know one or the other. */
 function toMeta({
   view,
   visibility,
@@ -112,8 +112,8 @@ export function toJobEntry(
 }
 
 /**
- * The result a handler meant: a string is text, content is content, a result is itself, and any other value is
- * structured content. Where the tool has an output schema, a string is structured content too. Streamed content comes
+ * The result that a handler meant: a string is text, content is content, a result is itself, and any other value is
+ * structured content. If the tool has an output schema, a string is structured content too. Streamed content comes
  * first, unless a whole result was returned.
  */
 export function toToolResult(
@@ -138,7 +138,7 @@ function toOwnResult(value: Exclude<HandlerResult, void>, hasOutput: boolean): T
   return structured(value);
 }
 
-/** A value of the tool's own may have a `content` too; it is a result only if that holds nothing but blocks. */
+/** Whether a value is a whole result. Other values may have a `content` too, but not one of blocks only. */
 function isToolResult(value: unknown): value is ToolResult {
   if (typeof value !== "object" || value === null) return false;
   const { content } = value as { readonly content?: unknown };
@@ -167,8 +167,8 @@ const blockKeys = new Set(["type", "text", "data", "mimeType", "resource", "anno
 const blockTypes = new Set<unknown>(["text", "image", "audio", "resource"]);
 
 /**
- * Throws a `TypeError` for a value that was meant as a result, as content or as a question, and is not one: it would silently be sent as
- * structured content. Where the tool has an output schema, that tells.
+ * Throws a `TypeError` for a value that was meant as a result, content or a question but is malformed: it would silently be sent as
+ * structured content. If the tool has an output schema, that schema decides instead.
  */
 function assertNotMeant(value: object, hasOutput: boolean): void {
   const asIs = ". To send the value as it is, write structured(value)";
@@ -207,7 +207,7 @@ function hasType(block: unknown): boolean {
 
 /**
  * The result as the tool's output schema makes it (a schema may strip, default and convert), or a failure that says how
- * the structured content breaks it. The model cannot mend that, so `onFault` gets the text too.
+ * the structured content breaks it. The model cannot fix that, so `onFault` gets the text too.
  */
 export function checkOutput(
   result: ToolResult,
@@ -219,19 +219,19 @@ export function checkOutput(
     onFault(text);
     return failure(text);
   };
-  const { structuredContent: given } = result;
-  if (given === undefined)
+  const { structuredContent: value } = result;
+  if (value === undefined)
     return fail("The tool promised structured output and gave none; this is a fault of the tool.");
-  return andThen(output.check(given), (checked) => {
+  return andThen(output.check(value), (checked) => {
     if (!checked.ok) {
       const fault = "The tool's output does not fit its own schema; this is a fault of the tool";
       return fail(describeIssues(checked.issues, fault));
     }
-    return checked.value === given ? result : withStructured(result, checked.value);
+    return checked.value === value ? result : withStructured(result, checked.value);
   });
 }
 
-/** Text that was written from the structured content is written again, so that both say the same. */
+/** Replaces the structured content, and the text that was written from it. */
 function withStructured(result: ToolResult, value: unknown): ToolResult {
   const [block] = result.content;
   const isWritten =
@@ -241,7 +241,7 @@ function withStructured(result: ToolResult, value: unknown): ToolResult {
   return { ...result, ...(isWritten ? structured(value) : { structuredContent: value }) };
 }
 
-/** The text that the model gets when a handler fails. Detail of errors that were not meant for it stays here. */
+/** The text that the model gets when a handler fails. Only a `ToolError` is shown in detail. */
 export function toFailureText(error: unknown, tool: string): string {
   return error instanceof ToolError ? error.message : `The tool ${tool} failed because of an internal error.`;
 }

@@ -8,15 +8,15 @@ import type { AppView } from "./app-view.ts";
 import type { EventStream, HandlerResult, OutputResult, StructuredValue, ToolContext } from "./event.ts";
 import type { InferredInput, SchemaSource } from "./schema.ts";
 
-/** What a tool says about itself. */
+/** The definition of a tool. */
 export interface ToolSpec<Input extends SchemaSource, Output extends SchemaSource = SchemaSource> {
-  /** The name that people see. */
+  /** The name for people. */
   readonly title?: string;
   /** What the tool does, for the model. */
   readonly description?: string;
   /** The arguments, as JSON Schema or any Standard Schema of an object; left out, the tool takes none. */
   readonly input?: Input;
-  /** What `structuredContent` looks like; enforced, and what the handler returns is checked against it. */
+  /** The schema of `structuredContent`. What the handler returns is checked against it. */
   readonly output?: Output;
   /** Hints about what the tool does to its surroundings, such as `readOnlyHint`. */
   readonly annotations?: ToolAnnotations;
@@ -41,10 +41,10 @@ export interface TaskSpec<Arguments> {
   readonly askFirst?: (args: Arguments, context: ToolContext) => Awaitable<InputRequired | undefined>;
 }
 
-/** What a handler may give back for this `output`; anything that is a result when there is none. */
+/** What a handler may return for this `output`; without `output`, anything that can be a result. */
 export type ResultFor<Output> = [Output] extends [never] ? HandlerResult : OutputResult<ValueOf<Output>>;
 
-/** What a handler returns is checked before the transforms of its schema, so its input side is what counts. */
+/** The value that a handler returns for `output`: the input side of the schema, whose transforms run after that. */
 export type ValueOf<Output> = Output extends StandardSchemaV1
   ? InferredInput<Output>
   : Output extends { readonly type: NoString }
@@ -54,7 +54,7 @@ export type ValueOf<Output> = Output extends StandardSchemaV1
 /** The types of JSON Schema other than `string`. */
 type NoString = "object" | "array" | "number" | "integer" | "boolean" | "null";
 
-/** What a handler may give back where types cannot tell whether it fits `output`: that is checked when it ran. */
+/** What a handler may return if types cannot say whether it fits `output`: that is checked at run time. */
 export type Handled<Output> =
   | ResultFor<Output>
   | ToolResult
@@ -62,8 +62,8 @@ export type Handled<Output> =
   | EventStream<ResultFor<Output> | ToolResult | void>;
 
 /**
- * Lets through two things that are checked when the handler ran: a whole `ToolResult`, such as that of another tool, and
- * a stream that may fail by an event and return nothing. For anything else it is `never`.
+ * Accepts two kinds of results that are checked at run time: a whole `ToolResult`, such as that of another tool, and a stream
+ * that may fail by an event and return nothing. For anything else it is `never`.
  */
 export type CheckedLater<Returned, Output> = Returned extends
   | Generator<infer Event, infer End>
@@ -96,8 +96,8 @@ interface NoLibrarySchema {
 }
 
 /**
- * Lets through schemas that can be used. Any other must be of a type that is a sentence, which the compiler then shows:
- * no schema is assignable to it.
+ * Accepts schemas that can be used. For any other it is a sentence, to which no schema is assignable: the compiler shows it as
+ * the error.
  */
 export interface SoundSchemas<Input, Output> {
   readonly input?: Input extends StandardSchemaV1
@@ -109,19 +109,19 @@ export interface SoundSchemas<Input, Output> {
   readonly output?: SoundOutput<Output>;
 }
 
-/** Lets through an `output` that can be used. */
+/** Accepts an `output` that can be used. */
 export type SoundOutput<Output> = Output extends StandardSchemaV1
   ? Output
   : JsonSchemaOr<Output, "This is not a schema: write z.object({ … }), or a JSON Schema">;
 
-/** By what comes out where anything may go in, as with `z.preprocess`. One that is any schema is checked when registered. */
+/** Looks at the output side if any input is accepted, as with `z.preprocess`. A schema of unknown type is checked when registered. */
 type ObjectOr<Input extends StandardSchemaV1, Mistake> = StandardSchemaV1 extends Input
   ? Input
   : unknown extends StandardSchemaV1.InferInput<Input>
     ? IfObject<StandardSchemaV1.InferOutput<Input>, Input, Mistake>
     : IfObject<StandardSchemaV1.InferInput<Input>, Input, Mistake>;
 
-/** A schema with a default takes `undefined` too; callers send an object all the same. */
+/** A schema with a default accepts `undefined` too, although callers always send an object. */
 type IfObject<Value, Input, Mistake> = [Value] extends [readonly unknown[] | undefined]
   ? Mistake
   : [Value] extends [object | undefined]
@@ -153,7 +153,7 @@ const specKeys: KeysOf<ToolSpec<SchemaSource> & TaskSpec<never>> = keys(
 );
 
 /** The names that other libraries have for these keys. */
-const meant: { readonly [key: string]: string } = {
+const namesElsewhere: { readonly [key: string]: string } = {
   inputSchema: "input",
   parameters: "input",
   paramsSchema: "input",
@@ -164,7 +164,7 @@ const meant: { readonly [key: string]: string } = {
   meta: "_meta",
 };
 
-/** Throws a `TypeError` that says what to write instead, for what the compiler refuses too. */
+/** Checks at run time what the compiler checks. Throws a `TypeError` that says what to write instead. */
 export function assertToolSpec(name: string, spec: unknown, handler: unknown): void {
   assertToolName(name);
   const what = `Tool ${JSON.stringify(name)}`;
@@ -176,7 +176,7 @@ export function assertToolSpec(name: string, spec: unknown, handler: unknown): v
       `${what}: the spec must be an object such as { description, input }, but is ${describeValue(spec)}`,
     );
   }
-  assertKnownKeys(what, spec, specKeys, meant);
+  assertKnownKeys(what, spec, specKeys, namesElsewhere);
   const { task } = spec as Partial<TaskSpec<never>>;
   if (task !== undefined && task !== "optional" && task !== "required")
     throw new TypeError(`${what}: task must be "optional" or "required", but is ${describeValue(task)}`);
@@ -205,7 +205,7 @@ export function assertSpec(what: string, spec: unknown, example: string): assert
   throw new TypeError(`${what}: the spec ${found}; write ${example}`);
 }
 
-/** Throws a `TypeError` for what cannot be called. */
+/** Throws a `TypeError` if the handler is not a function. */
 export function assertHandler(what: string, handler: unknown): void {
   if (typeof handler === "function") return;
   const found = handler === undefined ? "is missing" : `must be a function, but is ${describeValue(handler)}`;

@@ -328,7 +328,7 @@ describe("what fails to compile is refused at registration:", () => {
       'Tool "x": the handler is missing; write register(name, spec, handler)',
     ],
     [
-      "a handler that is none",
+      "a handler that is not a function",
       // @ts-expect-error -- a string is not a handler
       (r) => r.register("x", {}, "handler"),
       'Tool "x": the handler must be a function, but is string "handler"',

@@ -44,7 +44,7 @@ export interface LoadedSkills extends Provider, Disposable {
 
 const optionKeys: KeysOf<LoadSkillsOptions> = keys("prefix watch onError clock");
 
-/** Files are often written one after the other. */
+/** The folder is read again this long after the last change, because files are often written one after the other. */
 const settleMs = 200;
 
 const prefixSyntax = /^[A-Za-z0-9._~-]+(?:\/[A-Za-z0-9._~-]+)*$/;
@@ -72,7 +72,7 @@ export async function openSkillFolder(folder: string, options: LoadSkillsOptions
     if (isListedAgain) changes.report({ part: "skills" });
     changed.forEach(watches.report);
   };
-  /** One after the other, so that an older snapshot never replaces a newer one. */
+  // One after the other, so that an older snapshot never replaces a newer one.
   const reload = (): Promise<void> => (underway = underway.catch(() => {}).then(readAgain));
   const stop = watch ? follow(folder, clock, () => void reload().catch(onError)) : () => {};
   const fileAt = (uri: string): ReadFile => {
@@ -126,7 +126,7 @@ interface Listings {
   readonly resources: Listing<Resource>;
 }
 
-/** A list of resources has the `SKILL.md` of each skill; their files are found by those, or by reading folders. */
+/** The resources are the `SKILL.md` of each skill. Clients find its other files in its entry, or by reading folders. */
 function toListings({ skills, files }: SkillSnapshot): Listings {
   const resources = Object.freeze(skills.flatMap(({ uri }) => files.get(uri)?.resource ?? []));
   return { skills: new Listing(skills), resources: new Listing(resources) };
@@ -154,11 +154,11 @@ function writeError(error: unknown): void {
   console.error("Reading the skills again failed:", error);
 }
 
-/** One file as it was read. */
+/** One file in memory. */
 interface ReadFile {
   readonly resource: Resource;
   readonly digest: string;
-  /** Text for a file in UTF-8. Both have exactly the bytes of the file. */
+  /** Text for a file in UTF-8, else bytes. Both have exactly the bytes of the file. */
   readonly content: string | Uint8Array;
 }
 
@@ -169,7 +169,7 @@ interface SkillSnapshot {
   readonly files: ReadonlyMap<string, ReadFile>;
 }
 
-/** The most that one folder may have, in all its skills: it is kept in memory. */
+/** Limits for all skills of one folder, which are kept in memory. */
 const maxFiles = 8192;
 const maxBytes = 256 * 1024 * 1024;
 const maxDepth = 16;
@@ -182,7 +182,7 @@ interface FoundFile {
 }
 
 /**
- * Reads a folder of skills: each folder in it with a `SKILL.md` is one, with everything below. Names that begin with a dot are left
+ * Reads a folder of skills: each folder with a `SKILL.md` is a skill, with everything below. Names that begin with a dot are left
  * out, and so is everything that is neither a file nor a folder. Rejects with a `SkillError` for a skill that cannot be served, and for a link that
  * leads out of the folder.
  */
@@ -261,7 +261,7 @@ async function findFiles(root: string): Promise<readonly FoundFile[]> {
       const path = entry.isSymbolicLink() ? await resolveInside(root, own, below) : own;
       const facts = entry.isSymbolicLink() ? await stat(path) : entry;
       if (facts.isFile()) found.push({ path, place: below });
-      // A link to a folder above would go round forever.
+      // A link to a folder above would be followed forever.
       else if (facts.isDirectory() && !above.includes(path) && above.length < maxDepth)
         await walk(path, `${below}/`, [...above, path]);
       if (found.length > maxFiles) {
@@ -288,7 +288,7 @@ async function readOne(
   uri: string,
   budget: { bytes: number },
 ): Promise<ReadFile> {
-  // What was resolved is not a link; one that took its place since is not followed.
+  // `path` is resolved, so it was not a link. A link that replaced it since is not followed.
   const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
   try {
     const { size } = await file.stat();
@@ -320,7 +320,7 @@ async function readOne(
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The text of a file; undefined for one that is not in UTF-8, whose bytes a text would change. */
+/** The text of a file; undefined if it is not in UTF-8, because decoding would change its bytes. */
 function toText(bytes: Uint8Array): string | undefined {
   try {
     const text = decoder.decode(bytes);

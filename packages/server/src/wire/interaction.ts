@@ -39,17 +39,17 @@ export interface InteractionOptions {
   readonly askTimeoutMs: number;
 }
 
-/** One attempt at a request, with what is known from earlier rounds. */
+/** Makes one attempt at a request, with the answers and the state of earlier rounds. */
 type RoundAttempt = (round: Round | undefined) => Awaitable<Outcome>;
 
-/** How an interactive request ends on the wire: with the provider's result, or with one that asks for input or names a task. */
+/** How an interactive request ends on the wire: with the provider's result, a request for input, or a task. */
 interface Interacted {
   readonly kind: "complete" | "input_required" | "task";
   readonly result: RawJson;
   readonly hints?: CacheHints | undefined;
 }
 
-/** Runs a request that may have to ask its caller something, by the means of the caller's era. `name` is what it is for. */
+/** Runs a request that may ask its caller something, by the means of the caller's era. `name` is the tool, prompt or resource. */
 export function interact(
   request: Request,
   wire: WireContext,
@@ -160,7 +160,7 @@ function assertNoTask(
     throw new TypeError("The provider started a task for a caller that knows none");
 }
 
-/** To a legacy caller all rounds are one call. If a later round was not sent, the server has still got an earlier one. */
+/** For a legacy caller all rounds are one call: if a later round was not sent, the server still got an earlier one. */
 function ofLaterRound(error: unknown): unknown {
   if (!(error instanceof UpstreamError) || error.delivery !== "not_sent") return error;
   const { server, code } = error;
@@ -169,7 +169,7 @@ function ofLaterRound(error: unknown): unknown {
   return new UpstreamError(reason, text, { server, delivery: "outcome_unknown", cause: error });
 }
 
-/** The pause before a provider is called again whose outcome has no questions. */
+/** The pause before the next round, if the outcome has no questions. */
 const pauseMs = 250;
 
 async function askAll(
@@ -177,7 +177,7 @@ async function askAll(
   wire: WireContext,
   { clock, askTimeoutMs }: InteractionOptions,
 ): Promise<Answers> {
-  // Before the first question goes out, all of them are known to be askable.
+  // Checks all questions before the first one is sent.
   const entries = Object.entries(asks).map(([key, ask]) => [key, toAskable(ask, wire)] as const);
   if (entries.length === 0) await sleep(pauseMs, clock, wire.cancellation.signal);
   const stopping = new AbortController();
@@ -199,8 +199,8 @@ async function askAll(
 }
 
 /**
- * Asks one question. A client may refuse a form with an error; to the provider that is a form that the user closed. Other questions
- * fail. An answer that does not fit is neither consent nor refusal of the user, so the provider does not get it.
+ * Asks one question. If a client refuses a form with an error, the provider gets a form that the user closed. Other refused questions
+ * fail. An answer that does not fit is neither consent nor refusal, so the provider does not get it.
  */
 async function askOne(ask: Question, wire: WireContext, signal: AbortSignal): Promise<RawJson> {
   try {
@@ -217,7 +217,7 @@ async function askOne(ask: Question, wire: WireContext, signal: AbortSignal): Pr
   throw cannotAsk(ask);
 }
 
-/** How a legacy caller is asked in the middle of a call; undefined for callers that cannot be. */
+/** A function that asks a legacy caller during a call; undefined for callers that cannot be asked. */
 export function createAsk(wire: WireContext): AskCaller | undefined {
   const { era } = wire;
   if (era.kind === "modern" || era.session === undefined || wire.ask === undefined) return undefined;
@@ -230,7 +230,7 @@ export function createAsk(wire: WireContext): AskCaller | undefined {
   };
 }
 
-/** Sends a question as it is. Undefined when there is no way to; a `ToolError` when the client can no longer answer. */
+/** Sends a question unchanged. Undefined if the client cannot be asked. Throws a `ToolError` if it can no longer answer. */
 async function askClient(
   { method, params }: Question,
   wire: WireContext,
@@ -252,7 +252,7 @@ async function askClient(
   }
 }
 
-/** How a legacy caller is told that its user is done with a page; undefined for callers that know no such notice. */
+/** A function that tells a legacy caller that its user is done with a page; undefined for callers that do not know this notification. */
 export function createVisited(wire: WireContext): CallContext["visited"] {
   const session = wire.era.kind === "legacy" ? wire.era.session : undefined;
   if (session === undefined || !isAtLeast(session.handshake.revision, "2025-11-25")) return undefined;
@@ -260,7 +260,7 @@ export function createVisited(wire: WireContext): CallContext["visited"] {
   return (elicitationId) => {
     const params = RawJson.fromValue({ elicitationId });
     if (wire.isOver !== false) return session.announce?.(visitedMethod, params);
-    // On the stream of the call, as long as there is one: not every client listens to another.
+    // On the stream of the call while there is one: not every client listens to another stream.
     void recover(
       () => wire.notify(visitedMethod, params),
       () => {},
@@ -280,7 +280,7 @@ function toAskable(ask: Question, { era, ask: send }: WireContext): Question {
   return projected;
 }
 
-/** Tells the model that its client cannot be asked; the cause is for a server that asked. */
+/** The error that tells the model that its client cannot be asked. The cause is for a server that asked. */
 function cannotAsk(ask: Question, cause?: RpcError): ToolError {
   return new ToolError(`This needs ${ask.method}, which the client does not offer.`, { cause });
 }
@@ -293,7 +293,7 @@ interface SealedState {
   readonly seen?: unknown;
 }
 
-/** State that is too large to seal is the fault of the provider that made it; the caller is told so. */
+/** Seals state. If it is too large, the caller gets an error that says so, because it is the provider's fault. */
 function sealState(state: SealedState, seal: Seal, binding: string, ttlMs: number): string {
   try {
     return seal.seal(state, binding, ttlMs);
@@ -303,7 +303,7 @@ function sealState(state: SealedState, seal: Seal, binding: string, ttlMs: numbe
   }
 }
 
-/** Why it failed is not told: a forger learns nothing, and an honest client can do no more than start over. */
+/** Opens sealed state. The error does not say why it failed: a forger learns nothing, and an honest client can only start over. */
 function openState(token: RawJson, seal: Seal, binding: string): SealedState {
   const opened = token.kind === "string" ? seal.open(token.value as string, binding) : undefined;
   if (opened?.ok === true) return opened.payload as SealedState;
@@ -314,8 +314,8 @@ function openState(token: RawJson, seal: Seal, binding: string): SealedState {
 }
 
 /**
- * What a sealed state is good for: this caller, this method, this name or URI, these arguments. The arguments are bound
- * as the bytes that came, because two spellings of one number can be two numbers to another parser.
+ * What sealed state is bound to: the caller, the method, the name or URI, and the arguments. The arguments are bound as the
+ * bytes that came, because two spellings of one number can be two numbers to another parser.
  */
 function toBinding(caller: string | undefined, method: string, params: RawJson | undefined): string {
   const hash = process.getBuiltinModule("node:crypto").createHash("sha256");

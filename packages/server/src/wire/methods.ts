@@ -59,7 +59,7 @@ interface ProviderMethods {
   readonly other: Serve;
 }
 
-/** The methods of a provider, from the table of the protocol. Those that it does not serve to a caller do not exist for it. */
+/** The methods of a provider, from the table of the protocol. For a caller, methods that the provider does not offer it do not exist. */
 export function createMethods(provider: Provider, options: MethodOptions): ProviderMethods {
   const { finish } = options;
   const call = createCall(provider, options);
@@ -153,7 +153,7 @@ function createCall(provider: Provider, options: MethodOptions): ServeRow {
   };
 }
 
-/** How long those who asked may keep a result. Only the contents of a provider can be kept. */
+/** How long callers may keep a result. Only the contents of resources can be kept. */
 function hintsOf({ kind }: Method, hints: CacheHints | undefined): CacheHints | undefined {
   return kind === "resource" ? (hints ?? uncached) : undefined;
 }
@@ -164,12 +164,12 @@ function withTaskId(outcome: Outcome, { method }: Method, id: string): RawJson {
   return result.has("taskId") ? editMembers(result, { taskId: RawJson.fromValue(id) }) : result;
 }
 
-/** A task of a tool that is gone is gone too. */
+/** Turns an unknown tool into an unknown task: a task is gone with its tool. */
 function toUnknownTask(error: unknown): never {
   throw error instanceof NotFoundError && error.what === "tool" ? new NotFoundError("task", "") : error;
 }
 
-/** Serves requests that may have to ask their caller something: tools, prompts and resources. */
+/** Serves requests that may ask their caller something: tools, prompts and resources. */
 function createAsking(provider: Provider, { finish, interaction, unknownTool }: MethodOptions): ServeRow {
   const isWrapped = (name: string, { context }: Served): Awaitable<boolean> =>
     andThen(findIn(provider, "tools", name, context), (entry) => {
@@ -245,7 +245,7 @@ interface PagerOptions<P extends Part> {
   readonly member: string;
   readonly pageSize: number;
   readonly finish: Finish;
-  /** Hears of an item that cannot be written. It is left out: one of a provider's things must not take the others with it. */
+  /** Called with the error for an item that cannot be written. Only that item is left out of the list. */
   readonly onFault: (error: unknown) => void;
 }
 
@@ -264,7 +264,7 @@ const projections: { readonly [P in Part]: (item: Items[P], revision: Revision) 
 /** How many skills are a page. A skill may list 512 files, which is 80 KB. */
 const maxSkills = 100;
 
-/** Pages lists, and keeps what it serialised for as long as the list lives: a page of a list is written once per revision. */
+/** Pages lists. Each page is serialised once per revision, and kept for as long as the list lives. */
 export function createPager<P extends Part>(options: PagerOptions<P>): Pager<P> {
   const { part, member, finish, onFault } = options;
   const pageSize = part === "skills" ? Math.min(options.pageSize, maxSkills) : options.pageSize;
@@ -294,7 +294,7 @@ export function createPager<P extends Part>(options: PagerOptions<P>): Pager<P> 
 
   return (listing, cursor, era) => {
     const start = cursor === undefined ? 0 : startAfter(listing.items, cursor);
-    // Only the pages of a walk from the start are kept: there is a cursor for every item, and a client may try them all.
+    // Keep only the pages of a walk from the start: every item has a cursor, and a client may try them all.
     if (start % pageSize !== 0) return write(listing, start, era);
     let pages = written.get(listing);
     if (pages === undefined) written.set(listing, (pages = new Map<string, RawJson>()));
@@ -306,8 +306,8 @@ export function createPager<P extends Part>(options: PagerOptions<P>): Pager<P> 
 }
 
 /**
- * The page of a folder that a cursor names, from a result with all that is in it. A provider that makes pages itself keeps its own:
- * a cursor that is not ours is for it.
+ * The page of a folder that a cursor names, from a result with all of its contents. A result of a provider that makes pages itself
+ * is kept: a cursor that is not ours is the provider's.
  */
 function toDirectoryPage(
   result: RawJson,
@@ -337,7 +337,7 @@ function toKept(page: RawJson): RawJson {
   return page.written.length < minEncodedLength ? page : RawJson.fromChecked(page.bytes);
 }
 
-/** A cursor names the last item already seen, so that a change elsewhere in the list skips and repeats nothing. */
+/** A cursor names the last item of a page, so that a change elsewhere in the list makes no page skip or repeat an item. */
 function toCursor(key: string): string {
   return Buffer.from(key, "utf8").toString("base64url");
 }
@@ -351,12 +351,12 @@ function startAfter(items: readonly Items[Part][], cursor: RawJson): number {
   return index + 1;
 }
 
-/** How a call of a tool that is not there is answered. */
+/** How a call of an unknown tool is answered. */
 export type UnknownTool = "invalid_params" | "method_not_found" | "is_error";
 
 /**
  * Turns an error that was thrown while a server handles a request into the error of the response. An unknown error is sent without detail; `onError` gets
- * everything. Never throws, whatever was thrown and whatever `onError` does with it: the caller must get an answer.
+ * everything. Never throws, even if `onError` does: the caller must get an answer.
  */
 export function toRpcError(
   thrown: unknown,

@@ -28,7 +28,7 @@ import {
 import type { Request } from "@junctor/core/rpc";
 import { createAsk, createVisited } from "./interaction.ts";
 
-/** The revision a caller reads its results in. */
+/** The revision of the results for a caller. */
 export function revisionOf(era: Era): Revision {
   return era.kind === "modern" ? era.revision : (era.session?.handshake.revision ?? newestLegacyRevision);
 }
@@ -67,7 +67,7 @@ export function createContext(
   });
 }
 
-/** Tasks are declared to a provider that has them, for a caller that can ask for them later. */
+/** Removes tasks from the capabilities, unless the provider has tasks and the caller is modern. */
 function withServedTasks(
   capabilities: ClientCapabilities,
   { era, caller, identity }: WireContext,
@@ -92,7 +92,7 @@ function createEmit(wire: WireContext, meta: RawJson | undefined, mintsTokens: b
   };
   return (event) => {
     const emitted = tell(event);
-    // A tool that does not wait for this must not end the process when it fails; one that waits still hears of it.
+    // If a tool does not await this, a failure must not end the process. A tool that awaits it still gets the error.
     emitted.catch(() => {});
     return emitted;
   };
@@ -101,13 +101,13 @@ function createEmit(wire: WireContext, meta: RawJson | undefined, mintsTokens: b
 type ProgressEvent = Extract<CallEvent, { kind: "progress" }>;
 type LogEvent = Extract<CallEvent, { kind: "log" }>;
 
-/** The caller's progress token, as it was spelled. A token is a string or a number; anything else is ignored. */
+/** The text of the caller's progress token. A token is a string or a number; anything else is ignored. */
 function tokenOf(meta: RawJson | undefined): string | undefined {
   const token = meta?.at("progressToken");
   return token?.kind === "string" || token?.kind === "number" ? token.text : undefined;
 }
 
-/** The next larger number that matters to no reader: the step is smaller than any that a tool would report. */
+/** A slightly larger number. The step is smaller than any that a tool would report. */
 function nudge(progress: number): number {
   return progress + Math.max(1e-6, Math.abs(progress) * Number.EPSILON);
 }
@@ -132,8 +132,8 @@ function createProgress(
     if (last === undefined) return 1;
     return isExplicit ? nudge(last) : last + 1;
   };
-  return (given) => {
-    const event = withFiniteNumbers(given);
+  return (emitted) => {
+    const event = withFiniteNumbers(emitted);
     const progress = next(event);
     if (progress === undefined) return;
     last = progress;
@@ -144,7 +144,7 @@ function createProgress(
   };
 }
 
-/** A division by zero in a tool must not become a frame that is not JSON. */
+/** Drops NaN and Infinity, which JSON cannot hold: a tool may have divided by zero. */
 function withFiniteNumbers(event: ProgressEvent): ProgressEvent {
   const { progress, total, ...rest } = event;
   if (!isUnwritable(progress) && !isUnwritable(total)) return event;
@@ -159,7 +159,7 @@ function isUnwritable(value: number | undefined): boolean {
   return value !== undefined && !Number.isFinite(value);
 }
 
-/** Legacy clients that set no level get what they would want to see; modern ones get only what they asked for. */
+/** Whether a client gets log messages of a level: a legacy client that set no level gets `info`, a modern one only what it asked for. */
 function wantsLog(era: Era, level: LogLevel): boolean {
   const wanted = wantedLevel(era);
   return wanted !== undefined && logLevels.indexOf(level) >= logLevels.indexOf(wanted);
@@ -199,7 +199,7 @@ export type Serve = (served: Served) => Awaitable<RawJson>;
 /** Makes a result ready for its era: a modern one has `resultType` and the server's info, a legacy one has neither. */
 export type Finish = (result: RawJson, era: Era, hints?: CacheHints) => RawJson;
 
-/** The members that a finished result has and a provider may have set already. */
+/** The members of a finished result that a provider may have set already. */
 const ownMembers = ["resultType", "_meta", "ttlMs", "cacheScope"];
 
 /**
@@ -219,7 +219,7 @@ export function createFinish(info: Implementation, passesOn = false): Finish {
   };
 }
 
-/** What may not be kept: where nobody says how long, and what depends on answers of the caller (2026-07-28, multi round-trip requests). */
+/** The hints for a result that must not be kept: nobody said for how long, or it depends on the caller's answers (2026-07-28, multi round-trip requests). */
 export const uncached: CacheHints = { ttlMs: 0, cacheScope: "private" };
 
 /** Refuses a result that is not an object: members are put in front of its own. */

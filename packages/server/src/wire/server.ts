@@ -29,7 +29,7 @@ import { createMethods, ifServed, toRpcError, type UnknownTool } from "./methods
 import { createContext, createFinish, empty, type Finish, type Serve } from "./served.ts";
 import { createListenLimits, type ListenLimits, Subscriptions } from "./subscriptions.ts";
 
-/** Who the server says it is. */
+/** How the server identifies itself. */
 export interface ServerInfo extends Implementation {
   /** How to use this server, for the model. */
   readonly instructions?: string | ((caller: string | undefined, identity?: Caller) => string | undefined);
@@ -39,11 +39,11 @@ export interface ServerInfo extends Implementation {
 export interface ServerOptions {
   /** Which eras are served; both by default. */
   readonly serves?: "both" | "legacy" | "modern";
-  /** How a call of a tool that is not there is answered. */
+  /** How a call of an unknown tool is answered. */
   readonly unknownTool?: UnknownTool;
-  /** The code for input that is not JSON: `-32700` by the protocol, `-32600` for clients that expect that. */
+  /** The code for input that is not JSON: `-32700` by the protocol, or `-32600` for clients that expect it. */
   readonly malformedJson?: -32700 | -32600;
-  /** `always` reports progress also to callers that sent no token, under one of the server's own. */
+  /** `always` reports progress also to callers without a token, under a token of the server. */
   readonly progress?: "on_request" | "always";
   /** Most items on a page of a list. */
   readonly pageSize?: number;
@@ -51,17 +51,17 @@ export interface ServerOptions {
   readonly seal?: Seal;
   /** How long a caller may take to come back with answers; 10 minutes. */
   readonly stateTtlMs?: number;
-  /** How often one call may ask a legacy client; 8. */
+  /** Most rounds of questions in one call of a legacy client; 8. */
   readonly maxRounds?: number;
   /** How long a legacy client may take to answer a question; 10 minutes. */
   readonly askTimeoutMs?: number;
   /** Most streams of changes that are open at once; 16,384. */
   readonly maxListens?: number;
-  /** Most streams and subscriptions that one caller may hold, and completions that it may ask for; see {@link CallerLimits}. */
+  /** Most streams, subscriptions and completions of one caller; see {@link CallerLimits}. */
   readonly perCaller?: Pick<CallerLimits, "streams" | "subscriptions" | "completionsPerMinute">;
   /** Streams, subscriptions and completions counted together with those of other servers, instead of `maxListens` and `perCaller`. */
   readonly listenLimits?: ListenLimits;
-  /** For gateways: results of modern servers leave as they came, under their own name. */
+  /** For gateways: results of modern servers are passed on unchanged, with their own server info. */
   readonly passesOn?: boolean;
   /** The clock that times are measured by; the system's by default. */
   readonly clock?: Clock;
@@ -123,7 +123,7 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   };
 }
 
-/** Serves requests, each by its method. What goes wrong becomes an error response, and is told as the options say. */
+/** Serves requests, each by its method. Errors become error responses, and are reported as the options say. */
 function createHandle(
   provider: Provider,
   options: ServerOptions,
@@ -155,16 +155,16 @@ function createHandle(
   };
 }
 
-/** The methods that are served without asking the provider for anything but what it offers and tells. */
+/** The methods that need nothing from the provider but its offers and changes. */
 function createOwnMethods(
   provider: Provider,
-  { instructions: told, ...serverInfo }: ServerInfo,
+  { instructions: textOrFunction, ...serverInfo }: ServerInfo,
   finish: Finish,
   subscriptions: Subscriptions,
 ): { readonly [method: string]: Serve } {
-  const instructions = typeof told === "function" ? told : () => told;
+  const instructions = typeof textOrFunction === "function" ? textOrFunction : () => textOrFunction;
   // Instructions that depend on the caller must not be cached for others.
-  const cacheScope = typeof told === "function" ? "private" : "public";
+  const cacheScope = typeof textOrFunction === "function" ? "private" : "public";
   return {
     initialize: ({ params, wire, context }) => {
       const handshake = parseInitialize(params);
@@ -194,7 +194,7 @@ function createOwnMethods(
   };
 }
 
-/** Throws a `TypeError` for what the compiler refuses too, with what to write. */
+/** Checks at run time what the compiler checks. Throws an error that says what to write. */
 function assertServable(provider: Provider, info: ServerInfo, options: ServerOptions): void {
   const { list, call, offers } = (provider ?? {}) as Partial<Provider>;
   if ([list, call, offers].some((member) => typeof member !== "function"))

@@ -33,24 +33,24 @@ import {
 import { empty, type Served, sessionOf } from "./served.ts";
 import { assertDeclared, openTaskId, toTaskJson } from "./tasks.ts";
 
-/** A kind of list, as the filter of a listen request names it. */
+/** The member of a listen request's filter for a kind of list. */
 function filterOf(kind: Announced): string {
   return `${kind}ListChanged`;
 }
 
-/** The changes that one listener asked for and gets. */
+/** The changes that a listener asks for, or gets. */
 interface Filter {
   readonly lists: ReadonlySet<Announced>;
   readonly uris: ReadonlySet<string>;
   readonly taskIds: ReadonlySet<string>;
 }
 
-/** Most resources of one request that are asked for at the same time. */
+/** Most watches of one request that are begun at the same time. */
 const maxAsked = 32;
 
 const updatedMethod = "notifications/resources/updated";
 
-/** How change notifications reach clients of both eras. */
+/** Sends change notifications to clients of both eras. */
 export class Subscriptions {
   readonly #provider: Provider;
   readonly #limits: ListenLimits;
@@ -105,15 +105,19 @@ export class Subscriptions {
       unwatch?.();
       watching.abort();
     };
-    const hear = (notice: Notice): void => {
+    const announce = (notice: Notice): void => {
       if (notice.kind !== "updated" || watching.signal.aborted) return;
-      // Of several subscriptions that cover a resource, one tells.
+      // If several subscriptions cover a resource, only the nearest one announces.
       const nearest = findCovering(notice.uri, subscribed);
       if (nearest === undefined || nearest === uri) session.announce?.(updatedMethod, toUpdated(notice));
     };
     try {
       const context = toWatchContext(served.context, session, watching.signal);
-      unwatch = await this.#provider.watch?.({ part: "resources", name: uri, ref: undefined }, context, hear);
+      unwatch = await this.#provider.watch?.(
+        { part: "resources", name: uri, ref: undefined },
+        context,
+        announce,
+      );
     } catch (error) {
       stop();
       throw error;
@@ -164,7 +168,7 @@ class ListenStream {
   readonly #id: string;
   readonly #meta: string;
   #isOver = false;
-  /** What is to be sent, by what it is about: the last word on each counts. */
+  /** The notifications to send, by subject: a later one replaces an earlier one. */
   readonly #waiting = new Map<string, () => Promise<void> | void>();
   #wake = createDeferred<void>();
   #lists: Filter["lists"] = new Set();
@@ -215,7 +219,7 @@ class ListenStream {
     }
   }
 
-  /** One notification at a time, each waiting for the transport: what changes meanwhile is merged, never queued up. */
+  /** Sends one notification at a time, and waits for the transport. Changes that come meanwhile are merged, not queued. */
   async #send(): Promise<void> {
     while (!this.#isOver) {
       await this.#wake.promise;
@@ -237,7 +241,7 @@ class ListenStream {
     const method = methodOf(change);
     if (!this.#lists.has(announcedAs(change.part)) || !isFor(change, context)) return;
     this.#queue(method, () => {
-      // What the caller may hear of may have changed while this waited.
+      // The caller's access may have changed while this waited.
       if (isFor(change, context)) return wire.notify(method, RawJson.fromText(`{${this.#meta}}`));
     });
   }
@@ -256,7 +260,7 @@ class ListenStream {
   }
 }
 
-/** The context of a watch that outlives the request that began it. What is known of the caller may change meanwhile. */
+/** The context of a watch that outlives its request. The identity of the caller may change meanwhile. */
 function toWatchContext(context: CallContext, session: Session, signal: AbortSignal): CallContext {
   const own = withContext(context, { signal });
   return Object.defineProperty(own, "identity", { get: () => session.identity, enumerable: true });
@@ -266,7 +270,7 @@ function isFor(change: Change, caller: Parameters<NonNullable<Change["isFor"]>>[
   return change.isFor?.(caller) !== false;
 }
 
-/** `refusal` says why this many URIs may not be subscribed to: they are counted before anything is done with them. */
+/** Reads a filter. `refusal` says why this many subscriptions are too many; it is called before they are used. */
 function parseFilter(
   { params, context }: Served,
   provider: Provider,
@@ -304,7 +308,7 @@ function readTaskIds(wanted: unknown, provider: Provider, context: CallContext):
   throw new RpcError("rpc.invalid_params", text);
 }
 
-/** Adds what can be watched to `watched`; what cannot, for whatever reason, is left out of the acknowledgement. */
+/** Adds the resources that can be watched to `watched`. All others are left out of the acknowledgement. */
 async function watchAll(
   provider: Provider,
   uris: Iterable<string>,
@@ -317,7 +321,7 @@ async function watchAll(
   const watchSome = async (): Promise<void> => {
     for (let next = left.next(); next.done !== true; next = left.next()) {
       const uri = next.value;
-      // Others get a turn, also where nothing has to be waited for.
+      // Other work gets a turn, even if watching never waits.
       if (asked++ >= maxAsked) await new Promise((resolve) => setTimeout(resolve));
       const stop = await watch(uri).catch(() => undefined);
       if (stop !== undefined) watched.set(uri, stop);
@@ -329,8 +333,8 @@ async function watchAll(
 }
 
 /**
- * Watches the tasks that can be watched, and leaves the others out. The state of each is sent once as it is now: one that ended before
- * would not be heard of again. `watched` takes the functions that end it.
+ * Watches the tasks that can be watched, and leaves the others out. The current state of each is sent once, because a task that
+ * has already ended reports no more changes. `watched` takes the functions that end the watches.
  */
 async function watchTasks(
   provider: Provider,
@@ -350,19 +354,19 @@ async function watchTasks(
       watched.set(id, stop);
       onTask(id, await provider.call(createOperation("tasks/get", name, { ref }), context));
     } catch {
-      // It is not among those that are acknowledged, and that says enough.
+      // Not reported: the acknowledgement does not list it.
     }
   }
 }
 
-/** The lists whose changes this server tells the caller. */
+/** The lists whose changes this server announces to the caller. */
 function honour(asked: Filter["lists"], provider: Provider, context: CallContext): Filter["lists"] {
   if (provider.onChange === undefined) return new Set();
   const offers = provider.offers(context);
   return new Set([...asked].filter((kind) => kind === "tools" || offers.serves(`${kind}/list`)));
 }
 
-/** The resource that a session subscribes to, or no longer. */
+/** The resource that a request subscribes to or unsubscribes from. */
 function uriOf({ request: { method }, params }: Served): string {
   const row = methods.get(method);
   return row === undefined ? "" : readOperation(row, params).name;
@@ -375,7 +379,7 @@ function toFilterText({ lists, uris, taskIds }: Filter): string {
   return `"notifications":{${parts.join(",")}}`;
 }
 
-/** The subscription that a URI lies below, or that is for it alone; of several, the nearest. */
+/** The subscription to a URI, or the nearest one that the URI lies below. */
 function findCovering(uri: string, subscribed: { has(uri: string): boolean }): string | undefined {
   for (const level of levelsOf(uri)) if (subscribed.has(level)) return level;
   return undefined;
@@ -397,7 +401,7 @@ function toUpdated({ uri, params }: Extract<Notice, { readonly kind: "updated" }
   return prependMembers(whole.text === "{}" ? head : `${head},"_meta":${whole.text}`, rest);
 }
 
-/** What callers hold and use of the things that are limited here. Servers that are given the same one share its limits. */
+/** The limits on streams, subscriptions and completions, and what callers use of them. Servers with the same object share its limits. */
 export interface ListenLimits {
   readonly streams: Quota;
   readonly watches: Quota;
@@ -425,7 +429,7 @@ export function createListenLimits(
 /** Most resources that are watched for all callers. */
 const maxWatched = 100_000;
 
-/** A client asks with every key that its user presses. The protocol wants servers to limit that (2025-11-25, completion: security). */
+/** Limits completions: a client asks with every key press, and the protocol wants servers to limit that (2025-11-25, completion: security). */
 function limitCompletions(limit: () => number, clock: Clock): (owner: unknown) => void {
   if (!(limit() >= 1)) throw new RangeError(`completionsPerMinute must be 1 or more, not ${limit()}`);
   const buckets = new LeakyBuckets<unknown>(clock, () => 60_000 - 60_000 / limit());

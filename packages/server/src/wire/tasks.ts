@@ -5,21 +5,21 @@ import { declaredExtension, extensionIds, missingExtension, type Seal } from "@j
 import type { CallContext, Outcome, TaskOutcome } from "@junctor/core/provider";
 import { toErrorBody } from "@junctor/core/rpc";
 
-/** Capabilities count for one request: each request about a task must declare that its caller knows tasks. This is checked first. */
+/** Throws `-32021` unless the request declares tasks. Capabilities count for one request, so each request about a task must. Check it first. */
 export function assertDeclared({ capabilities }: Pick<CallContext, "capabilities">): void {
   if (declaredExtension(capabilities, extensionIds.tasks) === undefined)
     throw missingExtension(extensionIds.tasks);
 }
 
-/** An id opens for ten years. When a task expires is for its provider to say. */
+/** Ids are valid for ten years: the provider decides when a task expires. */
 const idTtlMs = 10 * 365 * 24 * 3_600_000;
 /** Ids are repeated in a header, and Node takes 16 KiB of headers. */
 const maxIdLength = 4096;
 
-/** What an id of a task stands for: the tool whose call became the task, and the provider's own name of the task. */
+/** What the id of a task stands for: the tool whose call became the task, and the provider's own name of the task. */
 export type TaskName = readonly [tool: string, ref: string];
 
-/** The id of a task for one caller. For any other caller it does not open. */
+/** The id of a task for one caller. It is not valid for any other caller. */
 function toTaskId(name: TaskName, seal: Seal, caller: string | undefined): string {
   const id = seal.seal(name, toBinding(caller), idTtlMs);
   if (id.length <= maxIdLength) return id;
@@ -27,7 +27,7 @@ function toTaskId(name: TaskName, seal: Seal, caller: string | undefined): strin
   throw new RpcError("rpc.internal", text);
 }
 
-/** The task of an id. For every id that does not open the error is the same: the task is unknown. */
+/** The task of an id. Every invalid id gets the same error: the task is unknown. */
 export function openTaskId(id: string, seal: Seal, caller: string | undefined): TaskName {
   const opened = id.length <= maxIdLength ? seal.open(id, toBinding(caller)) : undefined;
   const name = opened?.ok === true ? opened.payload : undefined;
@@ -40,7 +40,7 @@ function toBinding(caller: string | undefined): string {
   return JSON.stringify([caller ?? null, "task"]);
 }
 
-/** The result of a call that became a task. It says nothing of questions and results: `tasks/get` does. */
+/** The result of a call that became a task. It has no questions and results: `tasks/get` has them. */
 export function toCreatedTask(
   outcome: TaskOutcome,
   tool: string,
@@ -51,7 +51,7 @@ export function toCreatedTask(
   return RawJson.fromText(`{"resultType":"task",${toMembers(outcome, id)}${unknownOf(outcome)}}`);
 }
 
-/** The whole of a task, for `tasks/get` and for those who listen. `more` is members as JSON text. */
+/** The whole state of a task, for `tasks/get` and for listeners. `more` is further members as JSON text. */
 export function toTaskJson(outcome: Outcome, id: string, more?: string): RawJson {
   assertTask(outcome);
   const head = `{${toMembers(outcome, id)}${unknownOf(outcome)}${more === undefined ? "" : `,${more}`}`;
@@ -86,7 +86,7 @@ function toMembers({ kind, task }: TaskOutcome, taskId: string): string {
   return JSON.stringify(members).slice(1, -1);
 }
 
-/** The members of a task that its server wrote and we do not know, each with a comma before it. */
+/** The unknown members of a task from its server, with a comma in front. */
 function unknownOf({ task: { more } }: TaskOutcome): string {
   const members = more?.text.trim().slice(1, -1).trim() ?? "";
   return members === "" ? "" : `,${members}`;
