@@ -123,7 +123,7 @@ function createPosixGuardian({
   };
 }
 
-/** Starts the helper, which does not keep us alive. Of our end it notices only that its input ends. */
+/** Starts the helper, which does not keep us alive. It learns that we are gone only by the end of its input. */
 function startHelper(
   shell: string,
   heldFd: number | undefined,

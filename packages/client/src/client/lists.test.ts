@@ -4,7 +4,7 @@ import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.t
 import type { Conversation } from "./conversation.ts";
 import { createLists, type Lists } from "./lists.ts";
 
-/** The lists of a server with so many tools. */
+/** The lists of a server with `count` tools. */
 function listsOf(count: number, maxTools = 100_000, maxBytes = 64 * 1024 * 1024): Lists {
   const inputSchema = { type: "object", properties: { path: { type: "string" } }, required: ["path"] };
   const tools = Array.from({ length: count }, (_, index) => ({ name: `tool${index}`, inputSchema }));

@@ -58,7 +58,7 @@ export type PlainRequest = (
   limits?: TimeLimits,
 ) => Promise<RawJson>;
 
-/** A list that the server does not offer is empty. */
+/** For a list that the server does not offer: it is empty, and stays so. */
 const forever: CacheHints = { ttlMs: Number.POSITIVE_INFINITY, cacheScope: "public" };
 
 /** Stands for the list of a server that declares a capability and lacks one of its methods: many have no resource templates. */

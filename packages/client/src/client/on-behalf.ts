@@ -44,7 +44,7 @@ interface OnBehalfOptions {
   /** Finds the callers of questions, for a client that forwards the calls of others. */
   readonly router: QuestionRouter | undefined;
   readonly visits: Visits;
-  /** The ids of extensions that pass to the server beside those that always do. */
+  /** The ids of extensions passed to the server in addition to those that always are. */
   readonly opened?: readonly string[] | undefined;
   readonly tellsCaller?: boolean | undefined;
 }

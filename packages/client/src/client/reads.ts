@@ -136,7 +136,7 @@ export function createApps({ listTools, listResources, readResource, call }: App
       if (page === undefined)
         throw new RpcError("rpc.other", `The server sent no content of the type ${viewType} for ${uri}`);
       const html = "text" in page ? page.text : Buffer.from(page.blob, "base64").toString("utf8");
-      // The settings of the page win; a server may state them in the list only.
+      // The page's own settings win; some servers state them only in the resource list.
       const settings =
         settingsOf(page._meta) ??
         settingsOf((await listResources()).find((resource) => resource.uri === uri)?._meta);

@@ -155,7 +155,7 @@ export class ServerSkills {
     return ask(operation.method, toParams(operation));
   }
 
-  /** Gets the entry of a skill. A gateway may know it by another URI than `uri`; the entry has that one. */
+  /** Gets the entry of a skill. Behind a gateway the entry's own URI may differ from `uri`. */
   async #getSkill(uri: string, given?: ReadOptions): Promise<Skill> {
     return toSkill(await this.#get(createOperation("skills/get", uri), this.#requestWith(given)));
   }
@@ -239,7 +239,7 @@ function toSkill(answer: RawJson): Skill {
   return parseSkill(answer.at("skill")?.value);
 }
 
-/** Most entries of one list whose omission is reported. */
+/** At most this many omitted entries of one list are reported. */
 const maxReportedFaults = 100;
 
 /** The usable entries, the first of each URI. Other work has its turn while a long list is read. */

@@ -189,7 +189,7 @@ export function noRegistration(
   return new AuthorizationError("setup", nameOf(server), text);
 }
 
-/** The registered client. The library's own reader refuses secrets that do not expire. */
+/** The registered client. The library's own reader refuses a secret whose expiry the answer leaves out. */
 function toClient(
   answer: { readonly [key: string]: unknown },
   { as, terms, server, method }: RegisterOptions & { readonly method: ClientAuthMethod },

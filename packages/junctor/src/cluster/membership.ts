@@ -385,7 +385,7 @@ interface HeldLeasesOptions {
   readonly clock: Clock;
   /** Whether this replica counts itself in, by the clock. */
   readonly isIn: () => boolean;
-  /** A lease was taken whose proof may be the oldest. */
+  /** Called when a lease was taken: it may now be the one whose time runs out first. */
   readonly onHeld: () => void;
   readonly onWarning: (text: string, error?: unknown) => void;
 }

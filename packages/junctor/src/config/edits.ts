@@ -48,7 +48,7 @@ export function toAgreedPart(
     allSecrets(next).filter((secret) => envValues.has(secret)),
   );
   const hide = createHide(() => hidden);
-  // Secrets of launches that are not used would be searched for in every line of the log for nothing.
+  // Only secrets of launches in use: every line of the log is searched for each of them.
   const { secrets, ownSecrets } = waiting.length === 0 ? next : agreed;
   return {
     config: { ...rest.value, servers, disabled, secrets, ownSecrets },

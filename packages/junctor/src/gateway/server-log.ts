@@ -109,7 +109,7 @@ export function createWaitingLog(log: GatewayLog): (servers: readonly string[]) 
   };
 }
 
-/** Logs what of a server's lists is mended or left out. A list that says the same again is not logged again. */
+/** Logs which definitions in a server's lists were mended or left out. Faults that were in the previous list too are not logged again. */
 export function createFaultLog(log: GatewayLog): (server: string, faults: readonly ListFault[]) => void {
   const logged = new Map<string, ReadonlySet<string>>();
   return (server, faults) => {

@@ -139,7 +139,7 @@ export function describeDisabled({ name, reason }: DisabledServer): ServerStatus
   return { name, status: "disabled", tools: 0, resources: 0, prompts: 0, trouble: reason };
 }
 
-/** Warns of servers that are disabled and were not before, or for another reason. */
+/** The status of a server that is disabled; its trouble says why. */
 export function logDisabled(
   log: GatewayLog,
   disabled: readonly DisabledServer[],

@@ -114,7 +114,7 @@ const textColumns = 8;
 
 const chunkRows = 4096;
 
-/** The columns of some calls. Rows of 84 bytes, so that 100,000 calls take 8 MB. */
+/** The columns of some calls. Rows of 78 bytes, so that 100,000 calls take 8 MB. */
 class Chunk {
   readonly startedAt = new Float64Array(chunkRows);
   readonly ms = new Float32Array(chunkRows);
@@ -158,7 +158,7 @@ class TextTable {
 }
 
 interface RingOptions {
-  /** Most calls. */
+  /** The maximum number of calls kept. */
   readonly capacity: number;
   /** Most bytes of their texts. At the limit the oldest calls are forgotten. */
   readonly maxTextBytes: number;

@@ -58,7 +58,7 @@ export class UsageFiles {
     this.#isChanged ||= groups.length > 0;
   }
 
-  /** Throws when the file cannot be written; the next time, all of it is tried again. */
+  /** Throws when the file cannot be written; the next call tries again with all rows. */
   write(): void {
     if (!this.#isChanged) return;
     const hour = new Date(this.#hour * hourMs).toISOString().slice(0, 13);

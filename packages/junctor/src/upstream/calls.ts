@@ -200,7 +200,7 @@ export class Calls {
     });
   }
 
-  /** Sends one request. A held task that is waited for is looked at again. */
+  /** Sends one request, or goes on waiting for a task that the gateway holds. */
   #send(client: Client, operation: Operation, context: CallContext): Promise<Outcome> {
     const { round } = operation;
     try {

@@ -140,7 +140,7 @@ const everyField = {
   _meta: { "com.example/x": 1 },
 } as const;
 
-/** The fields of a tool, resource and prompt that a revision knows. */
+/** The fields of a tool and of a resource that a revision knows. */
 const fieldsOf = {
   "2024-11-05": { tool: ["description", "inputSchema", "name"], resource: ["description", "name", "uri"] },
   "2025-03-26": {

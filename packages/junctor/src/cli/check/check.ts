@@ -220,7 +220,7 @@ async function toReport(
   return { file, servers, ...hideInData(found, hide) };
 }
 
-/** Processes that several callers share and that ask them something, as far as a gateway saw it: their callers wait for each other. */
+/** Warns of processes that several callers share and that are known to ask questions: one caller's call waits until another has answered. */
 function findAskingServers(config: GatewayConfig): readonly ConfigIssue[] {
   const { keys, issuers, servers, remember } = config;
   const hasSeveral = keys.length > 1 || issuers.length > 0 || hasCertificates(config);

@@ -23,7 +23,7 @@ export const explain: Run<"explain"> = async ({ flags, operands: [word, stray] }
   return 0;
 };
 
-/** By code, by class, or by the number of JSON-RPC, whose sign a command line takes for a flag. */
+/** By code, class, or JSON-RPC number without its minus sign, which a command line would take for a flag. */
 function findEntries(word: string, entries: readonly ErrorEntry[]): readonly ErrorEntry[] {
   return entries.filter(
     ({ code, className, number }) =>

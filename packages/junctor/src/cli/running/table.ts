@@ -2,7 +2,7 @@ import { toSafeLine } from "../terminal/index.ts";
 
 const narrowest = 12;
 
-/** Rows whose first column is cut to what the terminal has room for; the others are numbers and stand at the right. */
+/** Formats rows as a table. The first column is cut to fit the terminal; the others are numbers, right-aligned. */
 export function toTable(rows: readonly (readonly string[])[], columns: number | undefined): string {
   const safe = rows.map((row) => row.map(toSafeLine));
   const count = Math.max(0, ...safe.map((row) => row.length));

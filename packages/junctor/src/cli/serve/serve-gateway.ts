@@ -195,7 +195,7 @@ async function serveOnHttp(serving: ServedGateway): Promise<number> {
     authenticate: gateway.admit,
     ...(server === gateway.server ? { mounts: gateway.mounts } : {}),
     ...defined({ pages: gateway.pages }),
-    // While no replica gets a lease, a balancer that waited for one of them would refuse calls that can wait here.
+    // Just after the store started no replica can get a lease. A balancer must still send calls here, where they can wait.
     isReady: () => (isReady ||= cluster?.store.isYoung?.(leaseMs) === true),
     elsewhere: cluster?.homes,
     onRefused: serving.onRefused,

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from "node:fs";
 import { BrandedError } from "@junctor/core/errors";
 
-/** The signal, as a shell reports a program that it ended. */
+/** The exit code with which a shell reports a program ended by each signal: 128 plus its number. */
 const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
 const signals = Object.keys(exitCodes) as (keyof typeof exitCodes)[];

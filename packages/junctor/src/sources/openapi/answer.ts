@@ -52,7 +52,7 @@ function withOutput(result: ToolResult, output: Fields | undefined): ToolResult 
   return output === undefined ? result : { ...result, structuredContent: {} };
 }
 
-/** Where the next pages are, by the header `Link` (RFC 8288). */
+/** The query parameters of the next, previous and last page, by the header `Link` (RFC 8288). */
 function toPages(headers: Headers, at: URL): readonly ReturnType<typeof text>[] {
   const found = [
     ...(headers.get("link") ?? "").slice(0, 4096).matchAll(/<([^>]*)>[^,]*\brel="?(next|prev|last)"?/g),
