@@ -323,7 +323,7 @@ export function toChildEnv(
 /** Linux counts processor time in these units, whatever the kernel's own timer does. */
 const msPerTick = 10;
 
-/** Most processes of one tree that are counted. */
+/** The most processes of one tree that are counted. */
 const maxProcesses = 256;
 
 /**

@@ -140,7 +140,7 @@ export interface ClientOptions {
   readonly probeTimeoutMs?: number;
   /** Whether arguments and structured output are checked; true. */
   readonly validate?: boolean;
-  /** Most rounds of questions in one call. */
+  /** The most rounds of questions in one call. */
   readonly maxRounds?: number;
   /**
    * Declares tasks to modern servers: a call of a tool may then become a task. `callTool` waits for its result all the same;

@@ -53,7 +53,7 @@ export interface ConnectOptions extends ClientOptions {
   readonly guardian?: Guardian;
   /** `sse` speaks HTTP+SSE of 2024-11-05, and tries nothing newer first. */
   readonly transport?: "auto" | "sse";
-  /** Most bytes of one answer; 64 MiB. */
+  /** The most bytes of one answer; 64 MiB. */
   readonly maxResponseBytes?: number;
 }
 

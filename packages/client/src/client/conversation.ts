@@ -250,7 +250,7 @@ const addLegacyEnvelope: AddEnvelope = (params, { progressToken, meta }) => {
 /** How long a conversation must have lasted for the next one to start without waiting. */
 const stableMs = 5000;
 
-/** Most sign-ins for one request. */
+/** The most sign-ins for one request. */
 const maxSignIns = 3;
 
 /** Sends a request in the current conversation, or in the next. For `about` see `LinkRequest`. */

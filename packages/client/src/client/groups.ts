@@ -27,9 +27,9 @@ export interface ServerGroups {
   definitionsOf(member: string): Promise<readonly RawJson[]>;
 }
 
-/** Most groups of one server that are fetched; the draft asks servers to keep them few. */
+/** The most groups of one server that are fetched; the draft asks servers to keep them few. */
 const maxGroups = 256;
-/** Most definitions of one kind in a group. */
+/** The most definitions of one kind in a group. */
 const maxInGroup = 10_000;
 const limits = { maxPages: 100, maxItems: maxGroups, maxBytes: 8 * 1024 * 1024 };
 const noGroups: Fetched<Group> = {

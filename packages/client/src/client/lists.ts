@@ -150,7 +150,7 @@ interface ListReader<T> {
   fit(raw: RawJson): Awaitable<Fit<T>>;
 }
 
-/** Most faults of one list that are kept. */
+/** The most faults of one list that are kept. */
 const maxFaults = 1000;
 
 /** Reads what a server listed. Definitions that clients would refuse are mended or left out, and reported as faults. */
@@ -273,7 +273,7 @@ interface Walked {
 interface WalkLimits {
   readonly maxPages: number;
   readonly maxItems: number;
-  /** Most bytes of all pages together. */
+  /** The most bytes of all pages together. */
   readonly maxBytes: number;
 }
 

@@ -234,7 +234,7 @@ interface Visitor {
   readonly tell: NonNullable<CallContext["visited"]>;
 }
 
-/** Most pages that are remembered; beyond that the oldest is forgotten, and its caller does not hear that the user is done there. */
+/** The most pages that are remembered; beyond that the oldest is forgotten, and its caller does not hear that the user is done there. */
 const maxPages = 256;
 const maxIdLength = 1024;
 

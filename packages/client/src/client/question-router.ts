@@ -673,7 +673,7 @@ function hasAskedAll({ about, questions }: OpenCall, habits: QuestionHabits): bo
   return questions === 1 && habits.asksOnce(about);
 }
 
-/** Most requests of each sort that are remembered; a server that keeps inventing names gains nothing. */
+/** The most requests of each sort that are remembered; a server that keeps inventing names gains nothing. */
 const maxRemembered = 10_000;
 
 /** How long after its last unanswered question a caller counts as one that answers again. */

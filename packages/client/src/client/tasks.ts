@@ -200,7 +200,7 @@ const maxPollMs = 60_000;
 const usualPollMs = 10_000;
 /** Polls that may fail in a row: a server may be restarting. */
 const maxFailures = 5;
-/** Most questions of one task. */
+/** The most questions of one task. */
 const maxQuestions = 1024;
 
 /** Polls a task until it has ended or is left with open questions. Resolves with its last state. */

@@ -322,7 +322,7 @@ export function createRecorded({ audit, target, clock, agreement }: RecordedOpti
 /** What a streamed call yields: events, and at the end the result. */
 export type CallPart = CallEvent | { readonly kind: "result"; readonly result: ToolResult };
 
-/** Most events that wait for a slow reader; more are dropped. */
+/** The most events that wait for a slow reader; more are dropped. */
 const maxWaiting = 1000;
 
 /** Runs a call and yields its events in order, the result last. Rejects as the call does; leaving the loop early cancels the call. */

@@ -24,7 +24,7 @@ export interface HttpLinkOptions {
   readonly headers?: HeaderSource | undefined;
   /** Gives requests their token. */
   readonly authorizer?: Authorizer | undefined;
-  /** Most bytes of one answer or event. */
+  /** The most bytes of one answer or event. */
   readonly maxResponseBytes?: number | undefined;
   readonly clock?: Clock | undefined;
   readonly onWarning?: ((text: string) => void) | undefined;
@@ -41,7 +41,7 @@ interface EndpointRequest extends Pick<OutgoingRequest, "method" | "stop" | "onS
   readonly isExpress?: boolean;
 }
 
-/** Most calls underway at one server. A call that waits for an answer holds its connection. */
+/** The most calls underway at one server. A call that waits for an answer holds its connection. */
 const maxConnections = 4096;
 
 /** Where the requests of a client go, with which headers, in which session. */
@@ -157,7 +157,7 @@ const postHeaders: HeaderPairs = [
   "application/json, text/event-stream",
 ];
 
-/** Most bytes of the body of a refusal. */
+/** The most bytes of the body of a refusal. */
 const maxRefusalBytes = 64 * 1024;
 
 /** How often a request is sent again with another token: once for a token renewed meanwhile, once for our own renewal. */

@@ -43,7 +43,7 @@ export interface ReplySink {
 const restMs = 1000;
 const maxRestBytes = 64 * 1024;
 
-/** Most interim responses (1xx). */
+/** The most interim responses (1xx). */
 const maxInterim = 16;
 
 /** What the exchanges of one client share. */

@@ -40,10 +40,10 @@ const farewellMs = 1000;
 /** How long a server may take to accept an answer or a notification. */
 const deliveryMs = 30_000;
 
-/** Most answers that the server has not accepted; beyond that the stream with its next request is not read. */
+/** The most answers that the server has not accepted; beyond that the stream with its next request is not read. */
 const maxDelivering = 64;
 
-/** Most requests of the server that are handled at once; beyond that they are refused. */
+/** The most requests of the server that are handled at once; beyond that they are refused. */
 const maxAsked = 1024;
 
 /** A link over Streamable HTTP, of either era. */

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import { setNewest } from "./collections.ts";
 
-/** Most owners remembered. The least recently seen is forgotten first, and has a full burst when seen again. */
+/** The most owners remembered. The least recently seen is forgotten first, and has a full burst when seen again. */
 const maxOwners = 1024;
 
 /** Lets work through whose cost is time: up to `burstMs` at once, and beyond that no faster than it is paid for. */
@@ -51,7 +51,7 @@ interface RepeatsOptions {
   readonly maxMs?: number;
 }
 
-/** Most events remembered at once; beyond that the one that was reported longest ago is forgotten. */
+/** The most events remembered at once; beyond that the one that was reported longest ago is forgotten. */
 const maxKeys = 64;
 
 interface RepeatedEvent {

@@ -27,7 +27,7 @@ interface QuotaOptions {
   readonly what: string;
   /** A total that may change is a function. */
   readonly total: number | (() => number);
-  /** Most that one owner may hold. */
+  /** The most that one owner may hold. */
   readonly each?: number | (() => number | undefined) | undefined;
 }
 

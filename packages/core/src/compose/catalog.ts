@@ -35,10 +35,10 @@ interface Current {
   readonly viewsOfHosts: Map<Policy, View>;
 }
 
-/** Most views kept for one edition. */
+/** The most views kept for one edition. */
 const maxViews = 1024;
 
-/** Most editions kept; beyond that the oldest is dropped, and made again when it is needed. */
+/** The most editions kept; beyond that the oldest is dropped, and made again when it is needed. */
 const maxEditions = 1024;
 
 /** All editions are made from this. */

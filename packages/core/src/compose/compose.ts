@@ -181,7 +181,7 @@ interface PolledListsOptions {
   readonly clock?: Clock;
 }
 
-/** Most callers whose last lists are kept; the least recently seen is forgotten first. */
+/** The most callers whose last lists are kept; the least recently seen is forgotten first. */
 const maxCallers = 1024;
 
 /** How long a list waits for the provider the first time. Later lists do without it until the provider has answered. */

@@ -176,7 +176,7 @@ interface ShownSkills {
   readonly skills: readonly Skill[];
 }
 
-/** Most lists of skills that are remembered: one for each kind of caller. */
+/** The most lists of skills that are remembered: one for each kind of caller. */
 const maxJoined = 64;
 
 /**

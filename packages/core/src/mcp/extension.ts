@@ -77,7 +77,7 @@ export const nothingDeclared: Declared = { extensions: {}, key: "" };
  */
 const endToEnd: readonly string[] = [extensionIds.ui, extensionIds.skills];
 
-/** Most characters passed on for one caller. Longer settings count as not declared. */
+/** The most characters passed on for one caller. Longer settings count as not declared. */
 const maxLength = 4096;
 
 const known = new WeakMap<object, WeakMap<readonly string[], Declared>>();

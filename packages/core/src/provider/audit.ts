@@ -89,7 +89,7 @@ export interface AuditOptions {
   readonly ready?: (caller: string | undefined) => void | Promise<void>;
   /** How long a call may wait for the sink; 50, and 5000 if it is `closed`. */
   readonly maxWaitMs?: number;
-  /** Most records that wait for a slow sink; more are dropped and counted. */
+  /** The most records that wait for a slow sink; more are dropped and counted. */
   readonly maxWaiting?: number;
   readonly onDropped?: (count: number) => void;
   /** Called for each record that the sink could not take. */

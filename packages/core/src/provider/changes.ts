@@ -90,7 +90,7 @@ export function createWatches(): Watches {
   };
 }
 
-/** Most levels of a URI that are looked at: a server may announce one that is nothing but slashes. */
+/** The most levels of a URI that are looked at: a server may announce one that is nothing but slashes. */
 const maxLevels = 64;
 
 /**

@@ -28,7 +28,7 @@ type ListFilter = (
   part: FilteredPart,
 ) => Awaitable<readonly ListedItem[]>;
 
-/** Most callers whose lists are remembered; the least recently seen is forgotten first. */
+/** The most callers whose lists are remembered; the least recently seen is forgotten first. */
 const maxCallers = 1024;
 
 /** The lists of a provider as the filters, in their order, leave them to each caller. */

@@ -22,7 +22,7 @@ import { type ErrorBody, type Message, type RequestId, toRequestId } from "./mes
 interface ParseOptions extends ScanLimits {
   /** Which members to find in the one pass; made by {@link defineMessageShape}. */
   readonly shape?: Shape;
-  /** Most messages in a batch. */
+  /** The most messages in a batch. */
   readonly maxBatch?: number;
 }
 

@@ -32,7 +32,7 @@ export interface PeerOptions {
   readonly parseErrorCode?: number;
   /** Called for input that was dropped: broken responses, answers to no request. */
   readonly dropped?: (what: string) => void;
-  /** Most requests of the other side worked on at once. */
+  /** The most requests of the other side worked on at once. */
   readonly maxInFlight?: number;
   /**
    * How our own requests are named; `counted` by default. A server that asks its client
@@ -258,14 +258,14 @@ const hideDetail = (thrown: unknown): RpcError =>
 /** How far the transport may be behind with our answers, in number and in characters, before no request is started. */
 const maxUnsent = 64;
 const maxUnsentLength = 16 * 1024 * 1024;
-/** Most characters of answers that wait for the other side, including those expected from requests underway. */
+/** The most characters of answers that wait for the other side, including those expected from requests underway. */
 const maxExpectedLength = 64 * 1024 * 1024;
 /** The expected length of an answer until some have been sent. */
 const firstExpected = 1024 * 1024;
 /** How long requests are held while the other side takes everything we send; then this many of them are started. */
 const holdMs = 100;
 const maxRelieved = 64;
-/** Most messages that were read and wait to be started, in number and in bytes; beyond that nothing more is read. */
+/** The most messages that were read and wait to be started, in number and in bytes; beyond that nothing more is read. */
 const maxHeld = 1024;
 const maxHeldBytes = 4 * 1024 * 1024;
 

@@ -39,7 +39,7 @@ interface InboundOptions {
   readonly maxInFlight: number;
 }
 
-/** Most bytes of params held for one channel; counting requests alone would let a few large ones fill the memory. */
+/** The most bytes of params held for one channel; counting requests alone would let a few large ones fill the memory. */
 const maxHeldBytes = 64 * 1024 * 1024;
 
 /** The requests of the other side that are being worked on. Their ids are used only to cancel them. */

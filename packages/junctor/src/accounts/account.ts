@@ -31,7 +31,7 @@ interface Need {
 const recheckMs = 5000;
 /** How often a call that waits for the person looks into the store, where another process may write. */
 const pollMs = 1000;
-/** Most listeners that wait for the person. */
+/** The most listeners that wait for the person. */
 const maxListeners = 64;
 
 /**
@@ -193,7 +193,7 @@ interface AccountsOptions {
   readonly create: (owner: string, caller: Pick<CallerInfo, "caller" | "identity">) => Account;
 }
 
-/** Most callers of one server whose accounts are held at the same time. */
+/** The most callers of one server whose accounts are held at the same time. */
 const maxAccounts = 1024;
 /** An account unused for this long is closed; its credential stays in the store. Links to connect it expire sooner. */
 const idleMs = 11 * 60_000;

@@ -545,7 +545,7 @@ function toCookie({ nonce }: Ticket, { origin = "" }: Links, value: string): str
   return `${name}=${value}; Path=/; Max-Age=${age}; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
 }
 
-/** Most sign-in cookies that are read from one request. */
+/** The most sign-in cookies that are read from one request. */
 const maxCookies = 16;
 
 /** The values of the sign-in cookies of a request. */
@@ -581,7 +581,7 @@ interface KeptSignIn extends SignIn {
   readonly endsAt: number;
 }
 
-/** Most sign-ins at the same time, of all callers and of one. */
+/** The most sign-ins at the same time, of all callers and of one. */
 const maxSignIns = 256;
 const maxEach = 8;
 

@@ -36,9 +36,9 @@ export interface LinksOptions {
 
 /** How long a link is valid. */
 export const linkMs: number = 10 * 60_000;
-/** Most links that are remembered as used, or tried without success. */
+/** The most links that are remembered as used, or tried without success. */
 const maxNoted = 10_000;
-/** Most failed proofs on one link. */
+/** The most failed proofs on one link. */
 const maxTries = 5;
 /** Longest scopes of a challenge that go into a link. */
 const maxScopes = 1000;

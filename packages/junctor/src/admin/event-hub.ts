@@ -15,7 +15,7 @@ const maxReaders = 16;
 const gatherMs = 250;
 const statusMs = 2000;
 const keepAliveMs = 15_000;
-/** Most lines of one event. */
+/** The most lines of one event. */
 const maxGathered = 100;
 const maxPointTools = 100;
 
@@ -142,7 +142,7 @@ export class EventHub implements Disposable {
   }
 }
 
-/** Most bytes that wait for a reader that is behind. */
+/** The most bytes that wait for a reader that is behind. */
 const maxWaiting = 1024 * 1024;
 
 /** An event stream to one reader. Events for a reader that is too far behind are dropped and counted. */

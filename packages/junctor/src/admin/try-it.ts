@@ -96,7 +96,7 @@ export async function startTry(
   id = undefined;
 }
 
-/** Most callers that an error names. */
+/** The most callers that an error names. */
 const maxNamed = 20;
 
 /** With keys or tokens, no call comes without a name, so the page has to say whose rights it uses. */

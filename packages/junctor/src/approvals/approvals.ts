@@ -51,7 +51,7 @@ export interface ApprovalsOptions {
   readonly uses?: KeptCalls;
   /** Whether `uses` outlives this process. If not, no answer from before its start counts. */
   readonly outlives?: boolean;
-  /** Most calls that wait; 1,000. One caller may have 16 of them, and ask 60 times a minute. */
+  /** The most calls that wait; 1,000. One caller may have 16 of them, and ask 60 times a minute. */
   readonly maxWaiting?: number;
   readonly onEvent?: (event: ApprovalEvent) => void;
   /** Tells the other replicas of questions and answers. */

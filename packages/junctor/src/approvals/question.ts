@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type RawJson, toOneLine } from "@junctor/core/json";
 
-/** Most characters of arguments that a question shows. */
+/** The most characters of arguments that a question shows. */
 const maxShown = 1500;
 
 /** What a question is about. */

@@ -27,7 +27,7 @@ const repeatable = new Set([
   "subscriptions/listen",
 ]);
 
-/** Most bytes of requests that are held while no gateway takes them; beyond that, the client is not read. */
+/** The most bytes of requests that are held while no gateway takes them; beyond that, the client is not read. */
 const maxHeldBytes = 4 * 1024 * 1024;
 
 /**
@@ -393,7 +393,7 @@ class FrontConnection {
   }
 }
 
-/** Most subscriptions that are repeated; a client with more misses changes after the daemon was lost. */
+/** The most subscriptions that are repeated; a client with more misses changes after the daemon was lost. */
 const maxSubscriptions = 1024;
 
 /** The facts of a legacy session that are repeated to the next gateway, so that the client notices nothing. */

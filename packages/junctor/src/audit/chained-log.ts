@@ -12,10 +12,10 @@ export interface LogEntry {
   readonly caller: string | undefined;
 }
 
-/** Most bytes of the line that a file begins with. */
+/** The most bytes of the line that a file begins with. */
 const markerBytes = 512;
 
-/** Most bytes in one write. */
+/** The most bytes in one write. */
 const maxWriteBytes = 1024 * 1024;
 
 /** The files of an audit log, and the chain that their lines are linked by. */
@@ -300,7 +300,7 @@ export interface ChainLink {
   readonly hash: string;
 }
 
-/** Most bytes that a line has beyond its record. */
+/** The most bytes that a line has beyond its record. */
 const linkBytes = 256;
 
 /** The hash that comes before the first line of all. */

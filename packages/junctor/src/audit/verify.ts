@@ -34,7 +34,7 @@ export interface AuditReport {
   readonly faults: readonly AuditFault[];
 }
 
-/** Most faults that are reported. */
+/** The most faults that are reported. */
 const maxFaults = 100;
 
 /**

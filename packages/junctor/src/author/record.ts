@@ -100,7 +100,7 @@ async function recordCall(
   }
 }
 
-/** Most events that are recorded of one call. */
+/** The most events that are recorded of one call. */
 const maxEvents = 1000;
 
 function toInner(round: Round, own: RecordedState | undefined): Round {

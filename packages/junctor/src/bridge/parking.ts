@@ -242,7 +242,7 @@ export interface ParkingOptions {
   /** How long the end of a call is kept for a caller that asks again; 1 minute. */
   readonly keepMs?: number;
   readonly gatherMs?: number;
-  /** Most calls parked at once, in all and for one caller. */
+  /** The most calls parked at once, in all and for one caller. */
   readonly maxParked?: number;
   readonly maxParkedPerCaller?: number | (() => number) | undefined;
   /** The address of this process, where it is one of several; see `ParkedState.at`. */

@@ -39,7 +39,7 @@ interface HomesOptions {
 /** Pause before the leases of busy sessions are claimed again, after the store could not be asked. */
 const proveAgainMs = 1000;
 
-/** Most hops of a request: to the home, and from there to the replica that adopted the session. */
+/** The most hops of a request: to the home, and from there to the replica that adopted the session. */
 const maxHops = 2;
 
 /**
@@ -183,9 +183,9 @@ async function serveHere(local: LocalService, body: Uint8Array | undefined): Pro
 /** Where a session is served. `unknown`: the store or the replica cannot be asked now. */
 type SessionPlace = "here" | "ended" | "unknown" | Replica;
 
-/** Most sessions of dead replicas that this one adopts; the lease of the oldest is given back beyond that. */
+/** The most sessions of dead replicas that this one adopts; the lease of the oldest is given back beyond that. */
 const maxAdopted = 16_384;
-/** Most leases that are claimed at a time. */
+/** The most leases that are claimed at a time. */
 const maxClaims = 500;
 
 /** The last 32 characters identify a session: they hold the tag of the seal, or are random. */
@@ -274,10 +274,10 @@ const passedHeaders = [
 /** Headers that are about one connection, or that the writer of the answer makes itself. */
 const ownHeaders = new Set(["connection", "content-length", "date", "keep-alive", "transfer-encoding"]);
 
-/** Most bytes of an answer that is not a stream. */
+/** The most bytes of an answer that is not a stream. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 
-/** Most tries to resume a stream after a break, and most breaks without an event between them. The pause between two tries. */
+/** The most tries to resume a stream after a break, and most breaks without an event between them. The pause between two tries. */
 const maxResumptions = 3;
 const resumeMs = 200;
 

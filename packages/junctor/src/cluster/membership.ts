@@ -397,7 +397,7 @@ interface OwnLease {
   provenAt: number;
 }
 
-/** Most leases that one process holds at the same time. */
+/** The most leases that one process holds at the same time. */
 const maxLeases = 65_536;
 
 /** The leases of this replica. */

@@ -30,7 +30,7 @@ const retryMs = 1000;
 /** Pause between two questions to an engine that has just started. */
 const startingMs = 250;
 
-/** Most claims of a server whose lease belongs to a replica that is not alive. */
+/** The most claims of a server whose lease belongs to a replica that is not alive. */
 const maxLooks = 3;
 
 /**

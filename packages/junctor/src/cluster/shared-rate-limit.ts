@@ -37,7 +37,7 @@ interface SharedRateOptions extends Omit<LimitRateOptions, "tools" | "callsPerMi
   readonly source: TokenSource;
 }
 
-/** Most callers that are remembered, as for a limit that is not shared. */
+/** The most callers that are remembered, as for a limit that is not shared. */
 const maxCallers = 10_000;
 /** How long a call waits for the source. After that the process uses its share of the limit. */
 const patienceMs = 250;

@@ -73,7 +73,7 @@ const refusal = "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 
  */
 const replicaHeader = "junctor-replica";
 
-/** Most requests, streams and connections to one other replica at the same time. */
+/** The most requests, streams and connections to one other replica at the same time. */
 const maxForwards = 16_384;
 
 /** The header with the caller has all its scopes and groups: a thousand of each, of 256 characters. */

@@ -17,7 +17,7 @@ const forNetwork = ["/run/systemd/resolve", "/run/NetworkManager"];
 /** Own namespaces, no capability, and no life beyond that of the gateway. */
 const apart = "--unshare-all --die-with-parent --cap-drop ALL".split(" ");
 
-/** Most that a server may write to its own empty folders. */
+/** The most that a server may write to its own empty folders. */
 const scratchBytes = 64 * 1024 * 1024;
 
 /** The command that starts a server, in its sandbox if it has one. */

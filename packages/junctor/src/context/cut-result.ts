@@ -11,7 +11,7 @@ const tokensOfMedia = 1600;
 /** The text in place of the rest, with the link to it. */
 const tokensOfNotice = 150;
 const headShare = 0.7;
-/** Most images and the like that are kept, of one result. */
+/** The most images and the like that are kept, of one result. */
 const maxLinks = 16;
 
 /** The URI by which a kept result is read as a resource. */

@@ -122,7 +122,7 @@ export class ToolIndex {
   }
 }
 
-/** Most versions of one server's postings that are kept. */
+/** The most versions of one server's postings that are kept. */
 const maxVersions = 4;
 const maxServers = 1024;
 

@@ -377,7 +377,7 @@ export const searchToolNames = {
   call: "call_tool",
 } as const;
 
-/** Most signatures, and most names after them, in one answer. */
+/** The most signatures, and most names after them, in one answer. */
 const shownSignatures = 8;
 const maxSignatures = 20;
 const shownInAll = 40;
@@ -493,9 +493,9 @@ function answerDescribe(index: IndexedList, args: unknown): Outcome {
   return { kind: "complete", result: RawJson.fromValue({ content, ...(isError ? { isError } : {}) }) };
 }
 
-/** Most characters of a query, and of a name that is not there. */
+/** The most characters of a query, and of a name that is not there. */
 const maxQuery = 1000;
-/** Most names that are compared with one that is not there, letter by letter. */
+/** The most names that are compared with one that is not there, letter by letter. */
 const maxCompared = 1000;
 
 /** The text for a model that used an unknown name. */

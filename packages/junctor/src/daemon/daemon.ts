@@ -78,7 +78,7 @@ const drainMs = 30_000;
 const knockMs = 1000;
 /** How long the other side may take to read an answer to a control request, or why it is refused. */
 const lastWordsMs = 5000;
-/** Most programs that have not proved themselves yet. */
+/** The most programs that have not proved themselves yet. */
 const maxStrangers = 64;
 
 /** Serves fronts until the daemon ends: it was idle for too long, another daemon replaced it, or it was asked to stop. */

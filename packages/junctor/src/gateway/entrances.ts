@@ -235,7 +235,7 @@ export function createLatest(current: () => Provider): Latest {
 
 type Listener = (notice: Notice) => void;
 
-/** Most notices that are held while a watch moves. */
+/** The most notices that are held while a watch moves. */
 const maxHeld = 256;
 
 /**

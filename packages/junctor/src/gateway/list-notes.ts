@@ -25,7 +25,7 @@ interface ShownFaults {
   readonly heldBack?: number;
 }
 
-/** Most faults of each kind that a list shows of one server. */
+/** The most faults of each kind that a list shows of one server. */
 const maxShown = 20;
 
 /** Faults as a list shows them. Where there are too many, the last entry says how many more. */

@@ -46,7 +46,7 @@ const parts: readonly ListPart[] = ["tools", "prompts", "resources", "templates"
 
 /** How many definitions are compared before other work gets its turn. */
 const sliceLength = 100;
-/** Most things that one line of the log names. */
+/** The most things that one line of the log names. */
 const maxNamed = 20;
 /** Things that were logged; beyond this number they are forgotten and may be logged again. */
 const maxLogged = 10_000;

@@ -118,7 +118,7 @@ export function isStrongSecret(value: string): boolean {
 /** Longest piece of a line that is logged. */
 const maxLineLength = 2000;
 
-/** Most lines of one child that are logged in a second; a child that floods must not flood the log. */
+/** The most lines of one child that are logged in a second; a child that floods must not flood the log. */
 const maxLinesPerSecond = 50;
 
 /** Logs what a child writes to its standard error stream, line by line. */

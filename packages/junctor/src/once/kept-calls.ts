@@ -32,9 +32,9 @@ export interface CallLedger {
 export interface KeptCallsOptions {
   /** How long an end is kept; one hour. */
   readonly keepMs?: number;
-  /** Most keys; 65,536. One caller may have a quarter of them. */
+  /** The most keys; 65,536. One caller may have a quarter of them. */
   readonly maxKeys?: number;
-  /** Most bytes of all ends; 64 MiB. Beyond that, only the fact stays that the oldest calls ended. */
+  /** The most bytes of all ends; 64 MiB. Beyond that, only the fact stays that the oldest calls ended. */
   readonly maxBytes?: number;
   /** The time that ends are forgotten by; the system's. */
   readonly clock?: Clock;

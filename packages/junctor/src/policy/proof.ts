@@ -30,7 +30,7 @@ export interface ProofOptions {
   readonly onRefused?: (refused: RefusedToken) => void;
 }
 
-/** Most callers with tokens that are remembered, to end what they have open when their issuer is taken away. */
+/** The most callers with tokens that are remembered, to end what they have open when their issuer is taken away. */
 const maxSeen = 10_000;
 
 /** The proof that a config asks for. With the same issuers as an earlier config, what was learnt of them is kept. */

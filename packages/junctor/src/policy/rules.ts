@@ -83,7 +83,7 @@ function compileRule(
   return { kind, names, scopes, path, ...conditions, ...bound, ...(approval && { approval }) };
 }
 
-/** Most policies that are kept; groups of callers are few, and their combinations that occur are too. */
+/** The most policies that are kept; groups of callers are few, and their combinations that occur are too. */
 const maxPolicies = 1024;
 
 function createRules(
@@ -187,7 +187,7 @@ function fits({ kind, names }: CompiledRule, name: string, ownName = name): bool
   return !createGlobs(undefined, names)(name, ownName);
 }
 
-/** Most names whose scopes a policy remembers. */
+/** The most names whose scopes a policy remembers. */
 const maxNames = 10_000;
 
 function toPolicy(

@@ -1,6 +1,6 @@
 import type { Caller } from "@junctor/core/mcp";
 
-/** Most callers that are remembered. */
+/** The most callers that are remembered. */
 const maxSeen = 1000;
 
 /**

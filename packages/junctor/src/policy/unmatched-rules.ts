@@ -201,7 +201,7 @@ function covers(glob: string, narrower: string): boolean {
   return glob === narrower || (!glob.includes("?") && createGlob(glob)(narrower));
 }
 
-/** Most issues that are remembered; a config that is edited forever must not fill our memory. */
+/** The most issues that are remembered; a config that is edited forever must not fill our memory. */
 const maxLogged = 1000;
 
 /** Logs, once each, the rules of the config that match nothing. */

@@ -59,7 +59,7 @@ interface ListMemoryOptions {
   readonly hide: (json: string) => string;
   readonly log: GatewayLog;
   readonly clock?: Clock;
-  /** Most files; the oldest are removed first. 2,000. */
+  /** The most files; the oldest are removed first. 2,000. */
   readonly maxFiles?: number;
 }
 

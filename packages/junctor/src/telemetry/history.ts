@@ -160,7 +160,7 @@ class TextTable {
 interface RingOptions {
   /** The maximum number of calls kept. */
   readonly capacity: number;
-  /** Most bytes of their texts. At the limit the oldest calls are forgotten. */
+  /** The most bytes of their texts. At the limit the oldest calls are forgotten. */
   readonly maxTextBytes: number;
 }
 
@@ -406,7 +406,7 @@ export class CallRing {
   }
 }
 
-/** Most calls, and most failures that are kept apart from them, so that a busy gateway does not lose them. */
+/** The most calls, and the most failures that are kept apart from them, so that a busy gateway does not lose them. */
 const maxCalls = 100_000;
 const maxFailures = 5_000;
 const mebibyte = 1024 ** 2;

@@ -100,9 +100,9 @@ export class LiveCalls {
   }
 }
 
-/** Most calls that are remembered after their end. */
+/** The most calls that are remembered after their end. */
 const maxRecent = 64;
-/** Most calls that are remembered for longer because their arguments and results were recorded: they can be looked up by id. */
+/** The most calls that are remembered for longer because their arguments and results were recorded: they can be looked up by id. */
 const maxRecorded = 64;
 
 /** The calls that ended last. */
@@ -138,9 +138,9 @@ interface CallSource {
   newest(most: number): readonly CallRecord[];
 }
 
-/** Most calls that are taken at once. */
+/** The most calls that are taken at once. */
 const maxTaken = 50;
-/** Most noted calls, not counting those that the reader knows. */
+/** The most noted calls, not counting those that the reader knows. */
 const maxNoted = 4096;
 
 /**

@@ -51,7 +51,7 @@ export interface Telemetry extends Disposable {
 /** The client info of the page. Its requests are recognised by this very object, which no request from outside can have. */
 export const pageClient: Implementation = Object.freeze({ name: "junctor-page", version: packageVersion });
 
-/** Most characters of arguments or of a result that are kept of a call; one more says that there were more. */
+/** The most characters of arguments or of a result that are kept of a call; one more says that there were more. */
 export const maxRecorded: number = 16 * 1024;
 /** Arguments and results that are larger are not kept: redaction would have to read all of them. */
 const maxRedacted = 256 * 1024;

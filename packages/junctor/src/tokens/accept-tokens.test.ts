@@ -595,7 +595,7 @@ describe("an opaque token", () => {
     const strangersAt = "192.0.2.1";
 
     interface Attack {
-      /** Most questions to the issuer in any second so far. */
+      /** The most questions to the issuer in any second so far. */
       mostASecond(): number;
       /** Lets time pass. */
       pass(ms: number): Promise<void>;

@@ -11,7 +11,7 @@ export type FetchLike = (url: string, init: RequestInit) => Promise<Response>;
 
 /** How long an issuer may take for its whole answer. */
 const timeoutMs = 5000;
-/** Most bytes of an answer. */
+/** The most bytes of an answer. */
 const maxBytes = 256 * 1024;
 
 /**

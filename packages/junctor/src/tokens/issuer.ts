@@ -400,9 +400,9 @@ interface Waiter extends TokenSender {
   readonly stopTimer: () => void;
 }
 
-/** Most lookups at the same time. */
+/** The most lookups at the same time. */
 const maxUnderway = 32;
-/** Most of them about tokens that are not known: the rest is kept for tokens that are. */
+/** The most of them about tokens that are not known: the rest is kept for tokens that are. */
 const maxUnknownUnderway = 24;
 /** Lookups a second that anybody can cause. */
 const basePerS = 13;
@@ -410,7 +410,7 @@ const basePerS = 13;
 const burst = 2;
 /** A good answer counts for about this long. Each allows one more lookup beside the one that repeats it. */
 const goodMs = 30_000;
-/** Most tokens that are not known and wait for their turn. */
+/** The most tokens that are not known and wait for their turn. */
 const maxWaiting = 512;
 /** How long a token waits for its turn. */
 const waitMs = 25_000;

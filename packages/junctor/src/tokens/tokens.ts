@@ -309,7 +309,7 @@ interface ResourceOptions {
 }
 
 const wellKnown = "/.well-known/oauth-protected-resource";
-/** Most resources whose documents are kept. */
+/** The most resources whose documents are kept. */
 const maxKept = 1024;
 
 function createResources({ publicUrl, path: own, issuers, scopes }: ResourceOptions): Resources {

@@ -37,7 +37,7 @@ interface ServerEras {
 
 const shared = { owner: undefined, holder: undefined, extensions: nothingDeclared };
 
-/** Most groups that are remembered for one owner: what callers declare may differ without end. */
+/** The most groups that are remembered for one owner: what callers declare may differ without end. */
 const maxCallerGroups = 256;
 
 /** Callers without a name and without a session are one owner. */

@@ -52,7 +52,7 @@ interface Attempt {
   readonly context: CallContext;
 }
 
-/** Most requests one server has underway. */
+/** The most requests one server has underway. */
 const maxInFlight = 4096;
 
 /** The requests to one server: each is sent on its caller's connection, and parked where its caller must be asked in another era. */

@@ -151,13 +151,13 @@ interface ConnectionFactoryOptions {
 /** How long a call waits for a server that is being started again. */
 const patienceMs = 2000;
 
-/** Most processes of a server in a minute that do not last, for all groups together. */
+/** The most processes of a server in a minute that do not last, for all groups together. */
 const maxShortLives = 12;
 
 /** How long after a failure a server over HTTP is tried again when a caller needs it: connecting costs little. */
 const hurryMs = 1500;
 
-/** Most attempts to reach a server over HTTP in a minute, those of each transport counted. */
+/** The most attempts to reach a server over HTTP in a minute, those of each transport counted. */
 const maxHttpStarts = 240;
 
 /** The longest back-off for a server that may run elsewhere. How often it is started here is limited by its gate. */

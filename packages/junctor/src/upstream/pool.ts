@@ -311,7 +311,7 @@ interface OwnConnectionsOptions extends Pick<PoolOptions, "config" | "configNow"
   readonly create: (group: CallerGroup) => PooledConnection;
 }
 
-/** Most connections over HTTP besides that for everyone: each is a few kilobytes here and a session there. */
+/** The most connections over HTTP besides that for everyone: each is a few kilobytes here and a session there. */
 const maxHttpConnections = 256;
 /** Connections that were not used for this long, and that no session needs, are closed. */
 const idleMs = 5 * 60_000;
@@ -329,7 +329,7 @@ export class OwnConnections implements AsyncDisposable {
     this.#quota = new Quota({ what: "connections", total: () => this.#limits.most });
   }
 
-  /** Most connections, and whether a connection serves one call at a time. */
+  /** The largest number of connections, and whether a connection serves one call at a time. */
   get #limits(): { readonly most: number; readonly isExclusive: boolean } {
     const { config, configNow } = this.#options;
     const { launch, sharing, instances } = config;

@@ -25,7 +25,7 @@ export class StartGate {
     windowMs = 60_000,
   }: {
     readonly clock: Clock;
-    /** Most starts within the window. */
+    /** The most starts within the window. */
     readonly maxStarts?: number;
     readonly windowMs?: number;
   }) {
@@ -174,7 +174,7 @@ function isTooOften(cause: unknown): boolean {
 
 interface StartSlotsOptions {
   readonly clock: Clock;
-  /** Most processes that start at the same time, read when one wants to. */
+  /** The most processes that start at the same time, read when one wants to. */
   readonly maxStarts: () => number;
   /** How long one start may keep the others waiting, however busy it is; 30 s. */
   readonly maxHoldMs?: number;

@@ -24,7 +24,7 @@ import { needsTasks } from "./task-calls.ts";
 
 /** Longest task id of a server that is passed on, sealed. */
 const maxIdLength = 1024;
-/** Most ends of tasks that are remembered. */
+/** The most ends of tasks that are remembered. */
 const maxEnds = 16_384;
 /** A caller that watches many tasks of a server has each looked at more rarely: all of them together 100 times a second at most. */
 const lookMs = 10;
@@ -272,7 +272,7 @@ interface TaskConnectionsOptions {
   readonly clock: Clock;
 }
 
-/** Most tasks of one server: servers of the toolkit allow as many for one caller, and the gateway is one caller to them. */
+/** The most tasks of one server: servers of the toolkit allow as many for one caller, and the gateway is one caller to them. */
 const maxTasks = 1024;
 /** How long a task that no caller looks at is counted, and its connection kept. */
 const unseenMs = 3_600_000;

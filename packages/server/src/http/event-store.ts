@@ -18,14 +18,14 @@ export interface EventStore {
 }
 
 export interface MemoryEventStoreOptions {
-  /** Most bytes kept of one stream; older events are dropped first. */
+  /** The most bytes kept of one stream; older events are dropped first. */
   readonly maxStreamBytes?: number;
   /**
    * Most bytes kept in all. Events of the owner with most bytes are dropped first, beginning with its stream that was written
    * to longest ago.
    */
   readonly maxTotalBytes?: number;
-  /** Most streams kept; beyond that one is dropped by the same rule, and can then not be resumed. */
+  /** The most streams kept; beyond that one is dropped by the same rule, and can then not be resumed. */
   readonly maxStreams?: number;
 }
 

@@ -38,7 +38,7 @@ export interface FetchHandler {
 
 /** How `toFetchHandler` answers, and how long it waits for a slow client. */
 export interface FetchOptions extends HttpOptions {
-  /** Most bytes that wait for one client; one more frame and it is cut. */
+  /** The most bytes that wait for one client; one more frame and it is cut. */
   readonly maxBufferBytes?: number;
   /** How long a client may take nothing while bytes wait for it. */
   readonly stallMs?: number;

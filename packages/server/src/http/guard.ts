@@ -147,7 +147,7 @@ export interface Admitted {
 /** Memory is also checked after this many calls and streams, because each may take much of it. */
 const checkEvery = 16;
 
-/** Most calls underway, and most streams that stay open, for all callers. */
+/** The most calls underway, and most streams that stay open, for all callers. */
 const maxCalls = 16_384;
 const maxStreams = 16_384;
 

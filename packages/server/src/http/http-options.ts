@@ -30,9 +30,9 @@ export interface HttpOptions extends GuardOptions {
   readonly sessionTtlMs?: number;
   /** How long an idle legacy session stays in memory; 5 minutes. Its id stays valid. */
   readonly sessionIdleMs?: number;
-  /** Most legacy sessions in memory; 16,384. */
+  /** The most legacy sessions in memory; 16,384. */
   readonly maxSessions?: number;
-  /** Most that one caller may hold; see {@link CallerLimits}. */
+  /** The most that one caller may hold; see {@link CallerLimits}. */
   readonly perCaller?: CallerLimits;
   /** Keeps events for clients that lost their connection; in memory by default. */
   readonly events?: EventStore;
@@ -40,7 +40,7 @@ export interface HttpOptions extends GuardOptions {
   readonly retryMs?: number;
   /** How often a quiet stream gets a comment, so that no proxy closes it; 15 s. */
   readonly keepAliveMs?: number;
-  /** Most bytes of a request's body; 4 MiB. */
+  /** The most bytes of a request's body; 4 MiB. */
   readonly maxBodyBytes?: number;
   /** The clock that times are measured by; the system's by default. */
   readonly clock?: Clock;
@@ -71,9 +71,9 @@ export interface ListenHttpOptions extends HttpOptions {
   readonly host?: string;
   /** Files for TLS; without them the endpoint speaks plain HTTP. Authenticators see client certificates as `request.certificate`. */
   readonly tls?: TlsOptions;
-  /** Most bytes that wait for one reader that is behind; 1 MiB. */
+  /** The most bytes that wait for one reader that is behind; 1 MiB. */
   readonly maxBufferBytes?: number;
-  /** Most bytes that wait for all readers; 256 MiB. */
+  /** The most bytes that wait for all readers; 256 MiB. */
   readonly maxUnreadBytes?: number;
   /** How long a reader may take nothing; 60 s. */
   readonly stallMs?: number;
@@ -81,7 +81,7 @@ export interface ListenHttpOptions extends HttpOptions {
   readonly headersTimeoutMs?: number;
   /** How long a client may take to send its whole request. */
   readonly requestTimeoutMs?: number;
-  /** Most sockets that are open at once; 16,384. */
+  /** The most sockets that are open at once; 16,384. */
   readonly maxConnections?: number;
   /**
    * How much memory this process may have, in bytes. Above 80 % of it, or of V8's limit for the heap, callers with many calls

@@ -241,7 +241,7 @@ async function resume(
   if (stream === live.standalone) flushAnnouncements(live, endpoint);
 }
 
-/** Most announcements kept for a session without a stream for them; beyond that the oldest is dropped. */
+/** The most announcements kept for a session without a stream for them; beyond that the oldest is dropped. */
 const maxUnannounced = 1024;
 
 /**
@@ -301,7 +301,7 @@ export function sessionNotFound(): RpcError {
   );
 }
 
-/** Most requests of one session that run at once. They outlive their connections, so the limit on connections does not bound them. */
+/** The most requests of one session that run at once. They outlive their connections, so the limit on connections does not bound them. */
 const maxInFlight = 1024;
 
 /**
@@ -549,7 +549,7 @@ export class CallStream {
   }
 }
 
-/** Most streams of one session that are kept after their calls have ended; beyond that the oldest cannot be resumed. */
+/** The most streams of one session that are kept after their calls have ended; beyond that the oldest cannot be resumed. */
 const maxStreams = 64;
 
 function keep(stream: ResumableStream, live: LiveSession, endpoint: Endpoint): void {

@@ -124,7 +124,7 @@ export interface Pages {
   listensAt?(url: string): void;
 }
 
-/** Most bytes of a form. */
+/** The most bytes of a form. */
 const maxFormBytes = 16 * 1024;
 
 /** Answers a request for a page; false if there is none at its path. */

@@ -71,7 +71,7 @@ export interface FrameSink {
 
 /** Limits of a streamed answer, and of a whole answer that does not fit into the buffers of the system. */
 export interface SinkLimits {
-  /** Most bytes that wait for one client; one more frame and it is cut. */
+  /** The most bytes that wait for one client; one more frame and it is cut. */
   readonly maxBufferBytes: number;
   /** How long a client may take nothing while bytes wait for it. */
   readonly stallMs: number;
@@ -211,7 +211,7 @@ export interface UnreadAnswer {
 
 interface UnreadOptions {
   readonly maxBytes: number;
-  /** Most bytes for the readers of one owner that are behind. */
+  /** The most bytes for the readers of one owner that are behind. */
   readonly maxBytesEach: () => number;
   readonly clock: Clock;
 }

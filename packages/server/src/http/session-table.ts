@@ -59,9 +59,9 @@ export interface SessionTableOptions {
   /** How long an unused session, or a stream that ended, is kept in memory. */
   readonly idleMs: number;
   readonly maxLive: number;
-  /** Most live sessions of one owner. */
+  /** The most live sessions of one owner. */
   readonly maxPerOwner?: number | (() => number | undefined) | undefined;
-  /** Most deleted ids that are remembered; beyond that the oldest is forgotten, and valid again until it expires. 100,000 by default. */
+  /** The most deleted ids that are remembered; beyond that the oldest is forgotten, and valid again until it expires. 100,000 by default. */
   readonly maxDeleted?: number;
   /** The other processes of the same gateway, if there are any. */
   readonly elsewhere?: Pick<Elsewhere, "address" | "ended" | "left" | "watch"> | undefined;
@@ -299,7 +299,7 @@ function toBinding({ caller, mount, address }: SessionBinding): string {
   return JSON.stringify(["session", caller ?? null, ...(mount === undefined ? [] : [mount]), ...home]);
 }
 
-/** Most characters that wait for a slow reader; beyond that it is cut, and may come back. */
+/** The most characters that wait for a slow reader; beyond that it is cut, and may come back. */
 const maxQueued = 1024 * 1024;
 
 /** How long a client may be without a connection, and how often we check. */
@@ -455,7 +455,7 @@ export interface LocalSessions {
 
 /** This replica, for a session whose home is gone. */
 export interface LocalService {
-  /** Most bytes of a body. */
+  /** The most bytes of a body. */
   readonly maxBytes: number;
   /** Whether the session id of the request is one of ours, made for this caller and path. */
   isGood(): boolean;

@@ -98,7 +98,7 @@ export interface ListenTcpOptions extends Omit<ServeStreamOptions, "caller" | "s
   readonly port: number;
   /** A loopback address; TCP has no authentication, so others are refused. */
   readonly host?: string;
-  /** Most clients at once; more are turned away. */
+  /** The most clients at once; more are turned away. */
   readonly maxClients?: number;
 }
 

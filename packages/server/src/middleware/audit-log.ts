@@ -147,7 +147,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
   };
 }
 
-/** Most tasks whose recorded end is remembered. */
+/** The most tasks whose recorded end is remembered. */
 const maxEnded = 16_384;
 
 /** Whether a call gets a record. Of the requests for the state of a task, only failed ones do, and the first that shows the end. */

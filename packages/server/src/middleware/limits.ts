@@ -15,7 +15,7 @@ export interface LimitRateOptions extends Rate {
   readonly clock?: Clock;
 }
 
-/** Most callers that are remembered. The one that was not seen for longest is forgotten first, and gets a full burst again. */
+/** The most callers that are remembered. The one that was not seen for longest is forgotten first, and gets a full burst again. */
 const maxCallers = 10_000;
 
 /**

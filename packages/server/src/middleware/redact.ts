@@ -104,7 +104,7 @@ export function redact(options: RedactOptions): Middleware {
 /** How often a listed item whose search took too long is searched again. */
 const maxTries = 3;
 
-/** Most names that are remembered as harmless. */
+/** The most names that are remembered as harmless. */
 const maxHarmless = 1000;
 
 /** The members of a definition that people and models read, at any depth. Others have a meaning that must not change. */

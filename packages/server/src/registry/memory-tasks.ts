@@ -28,11 +28,11 @@ export interface TaskRun {
 export interface MemoryTasksOptions {
   /** How long a task is kept from its creation, running or not; 1 h. */
   readonly ttlMs?: number;
-  /** Most tasks of all callers; 16,384. */
+  /** The most tasks of all callers; 16,384. */
   readonly maxTasks?: number;
-  /** Most tasks of one caller; 1,024. Callers without a name count as one. */
+  /** The most tasks of one caller; 1,024. Callers without a name count as one. */
   readonly maxPerCaller?: number;
-  /** Most bytes of results that are kept for all callers; 256 MiB. */
+  /** The most bytes of results that are kept for all callers; 256 MiB. */
   readonly maxResultBytes?: number;
   /** How long callers are asked to wait between polls; 1 s. */
   readonly pollMs?: number;
@@ -191,7 +191,7 @@ interface OpenQuestion {
   take(answer: RawJson): void;
 }
 
-/** Most questions of one task. Bounded because their keys are remembered: no key is used twice. */
+/** The most questions of one task. Bounded because their keys are remembered: no key is used twice. */
 const maxQuestions = 1024;
 const maxMessageLength = 1024;
 

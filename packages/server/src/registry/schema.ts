@@ -96,7 +96,7 @@ function assertNoRawShape(source: JsonSchema, what: string): void {
   throw new SchemaError("schema.invalid", `${what} ${fault}`);
 }
 
-/** Most values that are searched: more than people write by hand. */
+/** The most values that are searched: more than people write by hand. */
 const maxSearched = 10_000;
 
 /** The first schema of a library inside a document, and the keys that lead to it. */

@@ -33,7 +33,7 @@ export interface InteractionOptions {
   readonly clock: Clock;
   /** How long a caller may take to come back with its answers. */
   readonly stateTtlMs: number;
-  /** Most rounds of questions in one legacy call. */
+  /** The most rounds of questions in one legacy call. */
   readonly maxRounds: number;
   /** How long a legacy client may take to answer. */
   readonly askTimeoutMs: number;

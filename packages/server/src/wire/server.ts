@@ -45,19 +45,19 @@ export interface ServerOptions {
   readonly malformedJson?: -32700 | -32600;
   /** `always` reports progress also to callers without a token, under a token of the server. */
   readonly progress?: "on_request" | "always";
-  /** Most items on a page of a list. */
+  /** The most items on a page of a list. */
   readonly pageSize?: number;
   /** Seals what callers carry between rounds. Share its secret between replicas. */
   readonly seal?: Seal;
   /** How long a caller may take to come back with answers; 10 minutes. */
   readonly stateTtlMs?: number;
-  /** Most rounds of questions in one call of a legacy client; 8. */
+  /** The most rounds of questions in one call of a legacy client; 8. */
   readonly maxRounds?: number;
   /** How long a legacy client may take to answer a question; 10 minutes. */
   readonly askTimeoutMs?: number;
-  /** Most streams of changes that are open at once; 16,384. */
+  /** The most streams of changes that are open at once; 16,384. */
   readonly maxListens?: number;
-  /** Most streams, subscriptions and completions of one caller; see {@link CallerLimits}. */
+  /** The most streams, subscriptions and completions of one caller; see {@link CallerLimits}. */
   readonly perCaller?: Pick<CallerLimits, "streams" | "subscriptions" | "completionsPerMinute">;
   /** Streams, subscriptions and completions counted together with those of other servers, instead of `maxListens` and `perCaller`. */
   readonly listenLimits?: ListenLimits;

@@ -45,7 +45,7 @@ interface Filter {
   readonly taskIds: ReadonlySet<string>;
 }
 
-/** Most watches of one request that are begun at the same time. */
+/** The most watches of one request that are begun at the same time. */
 const maxAsked = 32;
 
 const updatedMethod = "notifications/resources/updated";
@@ -294,7 +294,7 @@ function parseFilter(
   return { lists: new Set(lists), uris: new Set(uris as readonly string[]), taskIds };
 }
 
-/** Most tasks of one listen request. */
+/** The most tasks of one listen request. */
 const maxTaskIds = 256;
 
 /** The ids of tasks that a filter names. Throws `-32021` for a caller that did not declare tasks. */
@@ -426,7 +426,7 @@ export function createListenLimits(
   };
 }
 
-/** Most resources that are watched for all callers. */
+/** The most resources that are watched for all callers. */
 const maxWatched = 100_000;
 
 /** Limits completions: a client asks with every key press, and the protocol wants servers to limit that (2025-11-25, completion: security). */

@@ -350,7 +350,7 @@ interface CheckViewOptions {
 /** How often a reader of a pipe is reminded of servers that are still waited for. */
 const reminderMs = 15_000;
 
-/** Most servers that are shown while they are waited for. */
+/** The most servers that are shown while they are waited for. */
 const maxWaiting = 6;
 
 /** Longest name that is shown whole, by the width of the terminal. */

@@ -72,7 +72,7 @@ async function serveAttached(flagValues: ReadonlyMap<string, string>): Promise<n
   return 0;
 }
 
-/** Most daemons in a row that end before they served anything. */
+/** The most daemons in a row that end before they served anything. */
 const maxAttempts = 5;
 
 function introduce(flagValues: ReadonlyMap<string, string>): Introduction {

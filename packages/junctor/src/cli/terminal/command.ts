@@ -291,7 +291,7 @@ type ParsedValue =
 
 const anything: ValueType = { kinds: [], choices: undefined, items: undefined };
 
-/** Most references that are followed; a schema with more refers to itself. */
+/** The most references that are followed; a schema with more refers to itself. */
 const maxDepth = 16;
 
 /** The type a schema describes. References are looked up in `root`; what is not understood is taken for anything. */

@@ -202,7 +202,7 @@ const nouns: { readonly [Part in ListPart]: string } = {
   prompts: "prompt",
 };
 
-/** Most reasons that are shown, and most names of one reason; `--json` has all. */
+/** The most reasons that are shown, and most names of one reason; `--json` has all. */
 const maxShown = 10;
 
 /** Texts about definitions that clients would refuse or that are not in the lock, and what the gateway did with them; empty if there are none. */

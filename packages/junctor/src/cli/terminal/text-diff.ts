@@ -1,6 +1,6 @@
 import { secretMark } from "../../log/index.ts";
 
-/** Most lines that are compared one by one; of longer files the part that differs is shown as a whole. */
+/** The most lines that are compared one by one; of longer files the part that differs is shown as a whole. */
 const maxLines = 2000;
 const context = 2;
 

@@ -65,7 +65,7 @@ export function fromCommands(
 
 const noInput = { type: "object", properties: {}, additionalProperties: false };
 
-/** Most lines of the standard error stream that are reported; the rest is dropped. */
+/** The most lines of the standard error stream that are reported; the rest is dropped. */
 const maxLogged = 1000;
 
 /** A line with a percentage is progress, any other a log message. */
@@ -108,7 +108,7 @@ function toResult(
   return tool.json ? toStructured(printed) : { content: [text(printed)] };
 }
 
-/** Most characters of the output of a failed command. */
+/** The most characters of the output of a failed command. */
 const maxShown = 16 * 1024;
 
 function toStructured(printed: string): ToolResult {

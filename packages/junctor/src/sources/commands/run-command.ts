@@ -24,7 +24,7 @@ interface CommandEnd {
   readonly stopped: "output" | "time" | undefined;
 }
 
-/** Most bytes of the standard output. */
+/** The most bytes of the standard output. */
 export const maxOutputBytes = 8 * 1024 * 1024;
 /** How long a command may take to end after SIGTERM. */
 const leaveMs = 2000;

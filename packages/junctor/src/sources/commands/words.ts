@@ -5,7 +5,7 @@ type Values = { readonly [name: string]: unknown };
 
 /** Longest word; systems refuse a little more than this. */
 const maxWordBytes = 100 * 1024;
-/** Most bytes of all words. */
+/** The most bytes of all words. */
 const maxBytes = 1024 * 1024;
 
 /** The words of a command with the arguments of a call in them, each as a whole. Throws a `ToolError` for what no command can take. */

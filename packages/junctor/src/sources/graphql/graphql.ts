@@ -39,9 +39,9 @@ interface GraphQlOptions extends GraphQlConfig {
 const maxBytes = 8 * 1024 * 1024;
 const maxTools = 5000;
 const maxDescription = 1000;
-/** Most characters of an answer about the schema. */
+/** The most characters of an answer about the schema. */
 const maxFound = 6000;
-/** Most tokens of a document that a caller wrote. */
+/** The most tokens of a document that a caller wrote. */
 const maxTokens = 5000;
 
 /** Sends a document. Throws a `ToolError` when there is no answer that is GraphQL. */

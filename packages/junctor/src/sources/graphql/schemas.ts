@@ -18,7 +18,7 @@ const scalars: { readonly [name: string]: string } = {
   ID: "string",
 };
 
-/** Most characters of all definitions of one tool. */
+/** The most characters of all definitions of one tool. */
 const maxDefinitions = 24 * 1024;
 const maxDescription = 300;
 

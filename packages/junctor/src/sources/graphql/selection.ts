@@ -14,9 +14,9 @@ import {
 
 /** Fields of lists that are cut into pages: they do not count as a level of depth. */
 const ofPages = new Set(["edges", "node", "nodes", "pageInfo"]);
-/** Most fields of one document. */
+/** The most fields of one document. */
 const maxFields = 150;
-/** Most types of a union that are asked for their own fields. */
+/** The most types of a union that are asked for their own fields. */
 const maxTypes = 8;
 
 interface Budget {

@@ -3,7 +3,7 @@ import { audio, embedResource, failure, image, structured, text, type ToolResult
 import { type Fields, isFields } from "./documents.ts";
 import { prune } from "./schemas.ts";
 
-/** Most characters of the body of an error. */
+/** The most characters of the body of an error. */
 const maxError = 8 * 1024;
 const maxPages = 3;
 

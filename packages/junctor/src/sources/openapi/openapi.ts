@@ -58,7 +58,7 @@ const optionKeys: KeysOf<OpenApiOptions> = {
 const maxSpecBytes = 32 * 1024 * 1024;
 const maxAnswerBytes = 8 * 1024 * 1024;
 const maxOperations = 20_000;
-/** Most characters of the description of a tool. */
+/** The most characters of the description of a tool. */
 const maxDescription = 1000;
 /** Longest schema of the arguments of one tool. */
 const maxInput = 48 * 1024;
