@@ -1,6 +1,6 @@
 // Calls whose callers never come back with an answer. The full number, as in the promise of the bridge:
 //
-//   JUNCTOR_BRIDGE_ABANDONED=10000 npx vitest run test/bridge/abandoned.test.ts
+//   JUNCTOR_BRIDGE_ABANDONED=10000 npx vitest run test/bridge/abandoned.slow.test.ts
 
 import { join } from "node:path";
 import { expect, test } from "vitest";
