@@ -359,6 +359,17 @@ test("a lock is beside the config unless the config says where", () => {
   expect([read("off"), read(undefined), read({ mode: "off" })]).toEqual([undefined, undefined, undefined]);
 });
 
+test("a group is not used without the draft", () => {
+  const junctor = { servers: { a: { group: "All of a." } }, profiles: { p: { group: "All." } } };
+  const message = 'is not used: write "junctor": { "drafts": ["groups"] } too';
+  expect(fromValue({ mcpServers: { a }, junctor }).warnings).toEqual([
+    { path: "junctor.servers.a.group", message },
+    { path: "junctor.profiles.p.group", message },
+  ]);
+  const drafts = ["groups"];
+  expect(fromValue({ mcpServers: { a }, junctor: { ...junctor, drafts } }).warnings).toEqual([]);
+});
+
 test("what a server's audit wants is not used while there is no audit", () => {
   const servers = { a: { audit: { arguments: true } } };
   const { warnings } = fromValue({ mcpServers: { a }, junctor: { servers } });

@@ -63,6 +63,7 @@ function toConfig(value: unknown, findings: Findings): GatewayConfig {
   checkAccess(section, settings, names);
   warnOfUnanswered(section);
   warnOfUnusedAudits(section);
+  warnOfUnusedGroups(section);
   const { issues, warnings, source } = findings;
   if (issues.length > 0) throw new ConfigError(source.file, issues);
   return {
@@ -188,6 +189,17 @@ function warnOfUnusedAudits(section: ConfigObject): void {
     const advice = 'is not used while there is no audit: write "junctor": { "audit": "audit.jsonl" }';
     warn(object.get("audit"), advice);
   }
+}
+
+function warnOfUnusedGroups(section: ConfigObject): void {
+  const { value: drafts } = section.get("drafts");
+  if (Array.isArray(drafts) && drafts.includes("groups")) return;
+  for (const kind of ["servers", "profiles"])
+    for (const [, given] of toObject(section.get(kind))?.entries() ?? []) {
+      const object = toObject(given);
+      if (object?.has("group") !== true) continue;
+      warn(object.get("group"), 'is not used: write "junctor": { "drafts": ["groups"] } too');
+    }
 }
 
 /** Reports profiles, keys and issuers that contradict the rest of a config. */
